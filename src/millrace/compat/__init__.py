@@ -1,0 +1,3 @@
+"""Bridges for programs written against other names than Millrace's."""
+
+__all__: list[str] = []

@@ -1,0 +1,85 @@
+"""The functions that a program is made of: subclass one, or give a plain callable where one method is enough."""
+
+from millrace.runtime.context import RuntimeContext
+from millrace.runtime.operators.base import BadRecord, ErrorPolicy
+
+from .base import (
+    AggregateFunction,
+    AsyncFunction,
+    CheckpointedFunction,
+    CheckpointListener,
+    CoFlatMapFunction,
+    CoMapFunction,
+    FilterFunction,
+    FlatMapFunction,
+    Function,
+    FunctionInitializationContext,
+    FunctionSnapshotContext,
+    KeySelector,
+    ListCheckpointed,
+    MapFunction,
+    Partitioner,
+    ReduceFunction,
+    SinkFunction,
+    SourceFunction,
+)
+from .process import (
+    BaseBroadcastProcessFunction,
+    BroadcastProcessFunction,
+    CoProcessFunction,
+    KeyedBroadcastProcessFunction,
+    KeyedCoProcessFunction,
+    KeyedProcessFunction,
+    ProcessFunction,
+)
+
+# Java's rich functions: here every function has open, close and a runtime context.
+RichMapFunction = MapFunction
+RichFlatMapFunction = FlatMapFunction
+RichFilterFunction = FilterFunction
+RichReduceFunction = ReduceFunction
+RichCoMapFunction = CoMapFunction
+RichCoFlatMapFunction = CoFlatMapFunction
+RichAggregateFunction = AggregateFunction
+RichSinkFunction = SinkFunction
+RichSourceFunction = SourceFunction
+
+__all__ = [
+    "AggregateFunction",
+    "AsyncFunction",
+    "BadRecord",
+    "BaseBroadcastProcessFunction",
+    "BroadcastProcessFunction",
+    "CheckpointListener",
+    "CheckpointedFunction",
+    "CoFlatMapFunction",
+    "CoMapFunction",
+    "CoProcessFunction",
+    "ErrorPolicy",
+    "FilterFunction",
+    "FlatMapFunction",
+    "Function",
+    "FunctionInitializationContext",
+    "FunctionSnapshotContext",
+    "KeySelector",
+    "KeyedBroadcastProcessFunction",
+    "KeyedCoProcessFunction",
+    "KeyedProcessFunction",
+    "ListCheckpointed",
+    "MapFunction",
+    "Partitioner",
+    "ProcessFunction",
+    "ReduceFunction",
+    "RichAggregateFunction",
+    "RichCoFlatMapFunction",
+    "RichCoMapFunction",
+    "RichFilterFunction",
+    "RichFlatMapFunction",
+    "RichMapFunction",
+    "RichReduceFunction",
+    "RichSinkFunction",
+    "RichSourceFunction",
+    "RuntimeContext",
+    "SinkFunction",
+    "SourceFunction",
+]

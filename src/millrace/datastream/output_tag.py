@@ -1,0 +1,5 @@
+"""Side outputs by name."""
+
+from millrace.runtime.output_tag import OutputTag
+
+__all__ = ["OutputTag"]

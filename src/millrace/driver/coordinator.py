@@ -1,0 +1,240 @@
+"""What the driver decides about a job's epochs. Pure: no Spark, no clock, no thread.
+
+    next_epoch / epoch_of_range ─► EpochInput ─► (some runner) ─► rows ─► complete ─► EpochResult
+
+An epoch counts from the moment in which `complete` accepts its reports; until then it can be thrown away and run
+again from the manifest before it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from millrace.common.errors import MillraceError
+from millrace.graph.job_graph import JobPlan, Vertex
+from millrace.runtime.epoch import EpochInput, OperatorReport, SubtaskId, SubtaskReport
+from millrace.runtime.operators.feedback import FeedbackTail
+from millrace.runtime.operators.source import SourceOperator
+from millrace.runtime.rows import Row, SinkRecords, decode_report
+from millrace.runtime.sources.base import Offset, Source
+from millrace.state.manifest import StateHandles
+
+
+class EpochRejectedError(MillraceError):
+    """The reports of an epoch do not fit together; nothing of it counts, and it must run again."""
+
+    default_code = "MR-2003"
+
+
+@dataclass
+class EpochResult:
+    """A complete epoch: what its sinks have for the driver, and what to commit."""
+
+    number: int
+    records: list[SinkRecords]
+    committables: dict[int, list[Any]]
+    final: bool
+
+
+@dataclass
+class JobState:
+    """Where the job stands after its last complete epoch: all that the next one needs."""
+
+    epoch: int = 0
+    offsets: dict[int, Offset] = field(default_factory=dict)
+    finished: frozenset[int] = frozenset()
+    subtasks: dict[SubtaskId, StateHandles] = field(default_factory=dict)
+    feedback: dict[SubtaskId, list[str]] = field(default_factory=dict)
+
+
+class Coordinator:
+    """Cuts a job into epochs and keeps the account of them."""
+
+    def __init__(self, plan: JobPlan) -> None:
+        self._plan = plan
+        self._sources = _own_sources(plan)
+        self._readers = {vertex.id: vertex.parallelism for vertex in plan.vertices}
+        self._source_vertices = [vertex.id for vertex in plan.vertices if _is_source(vertex)]
+        self._iterates = any(isinstance(node.operator, FeedbackTail) for v in plan.vertices for node in v.nodes)
+        self._subtasks = {(v.id, index) for v in plan.vertices for index in range(v.parallelism)}
+        self.state = JobState(offsets={node: source.initial_offset() for node, source in self._sources.items()})
+        self.operators: dict[int, OperatorReport] = {}
+        self.accumulators: dict[str, tuple[Any, Any]] = {}
+
+    # --- planning ---------------------------------------------------------------------------------------
+
+    @property
+    def own_sources(self) -> dict[int, Source]:
+        """The sources that Millrace reads itself, by vertex."""
+        return self._sources
+
+    def latest_offsets(self, now: int) -> dict[int, Offset]:
+        """How far the next epoch may read."""
+        return {
+            node: source.latest_offset(self.state.offsets[node], now) if node not in self.state.finished else
+            self.state.offsets[node]
+            for node, source in self._sources.items()
+        }
+
+    def next_epoch(self, now: int, heartbeat: bool = False) -> tuple[EpochInput, dict[int, Offset]] | None:
+        """The next epoch of a bounded program, with the offsets at its end; None when there is nothing to do yet.
+
+        A heartbeat asks for an epoch even so, for the sake of timers and idle times.
+        """
+        ends = self.latest_offsets(now)
+        at_end = all(source.at_end(ends[node]) for node, source in self._sources.items())
+        progress = any(ends[node] != self.state.offsets[node] for node in ends) or self.state.epoch == 0
+        quiet = not self.state.feedback
+        if self._iterates:
+            final = at_end and not progress and quiet
+        else:
+            final = at_end
+        if not (progress or final or not quiet or heartbeat):
+            return None
+        return self.epoch_of_range(ends, now, final=final, bounded=True), ends
+
+    def epoch_of_range(
+        self, ends: dict[int, Offset], now: int, final: bool = False, bounded: bool = False
+    ) -> EpochInput:
+        """The epoch that reads up to some offsets, after the last complete one."""
+        splits = {}
+        for node, source in self._sources.items():
+            if node in self.state.finished:
+                continue
+            shares = source.plan(self.state.offsets[node], ends[node], self._readers[node])
+            splits.update({(node, reader): share for reader, share in enumerate(shares)})
+        return EpochInput(
+            number=self.state.epoch + 1,
+            processing_time=now,
+            final=final,
+            keep_state=not final,
+            finishing=self._finishing(ends, final, bounded),
+            splits=splits,
+            state=self.state.subtasks,
+            feedback=self.state.feedback,
+        )
+
+    def _finishing(self, ends: dict[int, Offset], final: bool, bounded: bool) -> frozenset[int]:
+        """The source vertices that have nothing left after this epoch."""
+        if bounded:
+            return frozenset(self._source_vertices) if final else frozenset()
+        return frozenset(
+            node
+            for node, source in self._sources.items()
+            if node not in self.state.finished and source.bounded and source.at_end(ends[node])
+        )
+
+    # --- completing -------------------------------------------------------------------------------------
+
+    def complete(self, epoch: EpochInput, ends: dict[int, Offset], rows: Iterable[Row]) -> EpochResult:
+        """Accept an epoch's rows. Raises EpochRejectedError when they cannot count."""
+        reports: dict[SubtaskId, SubtaskReport] = {}
+        records: list[tuple[int, int, SinkRecords]] = []
+        for row in rows:
+            report = decode_report(row.payload)
+            if isinstance(report, SubtaskReport):
+                reports[report.vertex, report.subtask] = report
+            else:
+                records.append((row.seq, row.rank, report))
+        self._verify(reports)
+        self._account(reports.values())
+        self.state = JobState(
+            epoch=epoch.number,
+            offsets=dict(ends),
+            finished=self.state.finished | epoch.finishing,
+            subtasks={key: report.state for key, report in reports.items() if report.state is not None},
+            feedback=_feedback_of(reports.values()),
+        )
+        records.sort(key=lambda item: item[:2])
+        return EpochResult(
+            epoch.number, [record for _, _, record in records], _committables(reports.values()), epoch.final
+        )
+
+    def _verify(self, reports: dict[SubtaskId, SubtaskReport]) -> None:
+        missing = self._subtasks - set(reports)
+        if missing:
+            raise EpochRejectedError(f"No report from the subtasks {sorted(missing)}.")
+        for vertex in self._plan.vertices:
+            for edge in vertex.inputs:
+                for sender in range(edge.parallelism):
+                    expected = reports[edge.source_vertex, sender].attempt
+                    self._verify_channel(reports, vertex, edge.channel + sender, expected)
+
+    def _verify_channel(
+        self, reports: dict[SubtaskId, SubtaskReport], vertex: Vertex, channel: int, expected: int
+    ) -> None:
+        """All that was read from a channel must come from the attempt whose report counts.
+
+        Spark runs a lost stage again, and then some receivers may have read the first attempt's buffers and
+        others the second one's. If the two differ, the epoch would be a mixture of both.
+        """
+        for index in range(vertex.parallelism):
+            seen = reports[vertex.id, index].attempts.get(channel, set())
+            if seen - {expected}:
+                raise EpochRejectedError(
+                    f"{vertex.name} ({index + 1}/{vertex.parallelism}) read buffers of attempts {sorted(seen)}, "
+                    f"but attempt {expected} counts."
+                )
+
+    def _account(self, reports: Iterable[SubtaskReport]) -> None:
+        for report in reports:
+            for node_id, operator in report.operators.items():
+                known = self.operators.setdefault(node_id, OperatorReport())
+                known.records_in += operator.records_in
+                known.records_out += operator.records_out
+                known.records_skipped += operator.records_skipped
+                known.watermark = operator.watermark
+                _merge_metrics(known.metrics, operator.metrics)
+            for name, (accumulator, share) in report.accumulators.items():
+                merged = self.accumulators.get(name)
+                value = share if merged is None else accumulator.merge(merged[1], share)
+                self.accumulators[name] = (accumulator, value)
+
+    def accumulator_results(self) -> dict[str, Any]:
+        """The merged values of the job's accumulators."""
+        return {name: value for name, (_, value) in self.accumulators.items()}
+
+
+def _is_source(vertex: Vertex) -> bool:
+    return isinstance(vertex.nodes[0].operator, SourceOperator)
+
+
+def _own_sources(plan: JobPlan) -> dict[int, Source]:
+    found = {}
+    for vertex in plan.vertices:
+        operator = vertex.nodes[0].operator
+        if isinstance(operator, SourceOperator) and operator.source is not None:
+            found[vertex.id] = operator.source
+    return found
+
+
+def _feedback_of(reports: Iterable[SubtaskReport]) -> dict[SubtaskId, list[str]]:
+    feedback: dict[SubtaskId, list[str]] = {}
+    for report in reports:
+        for head, path in report.feedback.items():
+            feedback.setdefault((head, report.subtask), []).append(path)
+    return feedback
+
+
+def _committables(reports: Iterable[SubtaskReport]) -> dict[int, list[Any]]:
+    found: dict[int, list[Any]] = {}
+    for report in sorted(reports, key=lambda report: (report.vertex, report.subtask)):
+        for node_id, committables in report.committables.items():
+            found.setdefault(node_id, []).extend(committables)
+    return found
+
+
+def _merge_metrics(known: dict[str, Any], news: dict[str, Any]) -> None:
+    for name, (kind, value) in news.items():
+        before = known.get(name)
+        if before is None or before[1] is None or kind == "gauge":
+            known[name] = (kind, value)
+        elif value is not None and kind == "distribution":
+            count, total, least, most = before[1]
+            known[name] = (
+                kind, (count + value[0], total + value[1], min(least, value[2]), max(most, value[3]))
+            )
+        elif value is not None:
+            known[name] = (kind, before[1] + value)

@@ -1,0 +1,67 @@
+"""Event time: the watermarks of several inputs, combined into one clock that never moves back."""
+
+from __future__ import annotations
+
+from millrace.common.time import MIN_TIMESTAMP
+
+
+class WatermarkClock:
+    """The minimum over the watermarks of all channels that are not idle.
+
+    When every channel is idle the clock stands at the highest watermark that any of them reached, as in Flink,
+    and is itself idle: what comes after must not wait for it.
+
+    >>> clock = WatermarkClock(2)
+    >>> clock.update(0, 10), clock.update(1, 5)
+    (False, True)
+    >>> clock.current
+    5
+    """
+
+    __slots__ = ("current", "idle", "watermarks")
+
+    def __init__(self, channels: int) -> None:
+        self.watermarks = [MIN_TIMESTAMP] * channels
+        self.idle = [False] * channels
+        self.current = MIN_TIMESTAMP
+
+    @property
+    def all_idle(self) -> bool:
+        """Whether no channel is active (a clock without channels counts as idle)."""
+        return all(self.idle)
+
+    def update(self, channel: int, watermark: int) -> bool:
+        """A channel reached a watermark; True when the clock moved on. The channel is active again."""
+        self.idle[channel] = False
+        if watermark <= self.watermarks[channel]:
+            return False
+        self.watermarks[channel] = watermark
+        return self._recompute()
+
+    def activate(self, channel: int) -> None:
+        """A channel that was idle sent records."""
+        self.idle[channel] = False
+
+    def mark_idle(self, channel: int) -> bool:
+        """A channel has nothing to say for now; True when the clock moved on without it."""
+        self.idle[channel] = True
+        return self._recompute()
+
+    def _recompute(self) -> bool:
+        if all(self.idle):
+            candidate = max(self.watermarks, default=MIN_TIMESTAMP)
+        else:
+            candidate = min(mark for mark, idle in zip(self.watermarks, self.idle, strict=True) if not idle)
+        if candidate <= self.current:
+            return False
+        self.current = candidate
+        return True
+
+    def snapshot(self) -> tuple[list[int], list[bool], int]:
+        """What must survive the epoch."""
+        return (list(self.watermarks), list(self.idle), self.current)
+
+    def restore(self, snapshot: tuple[list[int], list[bool], int]) -> None:
+        """Go on from a snapshot."""
+        watermarks, idle, self.current = snapshot
+        self.watermarks, self.idle = list(watermarks), list(idle)

@@ -1,0 +1,95 @@
+"""What a task is told about an epoch, and what it reports back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from millrace.runtime.sources.base import Split
+    from millrace.state.manifest import StateHandles
+
+# A subtask in a job: (vertex id, index).
+SubtaskId = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class EpochInput:
+    """An epoch is a function of this and of the records that its splits name.
+
+    `processing_time` stands still for the whole epoch. `final` tells that the job ends with it, `finishing` which
+    source vertices do. `keep_state` tells that another epoch may follow, which needs the state. `state` and
+    `feedback` name files of the job.
+    """
+
+    number: int
+    processing_time: int
+    final: bool = False
+    keep_state: bool = True
+    finishing: frozenset[int] = frozenset()
+    splits: dict[SubtaskId, list[Split]] = field(default_factory=dict)
+    state: dict[SubtaskId, StateHandles] = field(default_factory=dict)
+    feedback: dict[SubtaskId, list[str]] = field(default_factory=dict)
+
+    def for_subtasks(self, wanted: set[SubtaskId]) -> EpochInput:
+        """The part that some subtasks need."""
+
+        def part(entries: dict[SubtaskId, Any]) -> dict[SubtaskId, Any]:
+            return {subtask: entry for subtask, entry in entries.items() if subtask in wanted}
+
+        return EpochInput(
+            self.number,
+            self.processing_time,
+            self.final,
+            self.keep_state,
+            self.finishing,
+            part(self.splits),
+            part(self.state),
+            part(self.feedback),
+        )
+
+
+@dataclass
+class OperatorReport:
+    """How many records an operator handled in an epoch, and what its function's metrics say."""
+
+    records_in: int = 0
+    records_out: int = 0
+    records_skipped: int = 0
+    watermark: int = 0
+    metrics: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass
+class SubtaskReport:
+    """What a subtask has done in an epoch. Nothing of it counts before it stands in the epoch's manifest.
+
+    `attempts` tells for each input channel which task attempts its buffers were made by: two for one channel mean
+    that Spark ran the sender again after some of its buffers had been read.
+    """
+
+    vertex: int
+    subtask: int
+    attempt: int
+    state: StateHandles | None = None
+    operators: dict[int, OperatorReport] = field(default_factory=dict)
+    accumulators: dict[str, Any] = field(default_factory=dict)
+    committables: dict[int, list[Any]] = field(default_factory=dict)
+    feedback: dict[int, str] = field(default_factory=dict)
+    attempts: dict[int, set[int]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class JobSettings:
+    """What every task of a job needs to know."""
+
+    job_id: str
+    job_name: str
+    directory: str
+    attempt: int = 0
+    batch_mode: bool = False
+    parameters: dict[str, str] = field(default_factory=dict)
+    cached_files: dict[str, str] = field(default_factory=dict)
+    broadcast_variables: dict[str, Any] = field(default_factory=dict)
+    python_path: tuple[str, ...] = ()
+    allow_pickle: bool = True

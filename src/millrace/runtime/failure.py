@@ -1,0 +1,113 @@
+"""What went wrong in a task, told in the terms of the program: operator, function, line, record."""
+
+from __future__ import annotations
+
+import inspect
+import os
+import pickle
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any
+
+from millrace.common.errors import short_repr
+
+_OWN_CODE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+
+
+def describe_function(function: Any) -> tuple[str, str]:
+    """The name of a user's function and where it is defined, as `file:line`."""
+    target = function
+    if not inspect.isroutine(function) and not inspect.isclass(function):
+        target = type(function)
+    name = getattr(target, "__qualname__", type(function).__name__)
+    try:
+        code = inspect.unwrap(target).__code__ if inspect.isroutine(target) else None
+        if code is not None:
+            return name, f"{code.co_filename}:{code.co_firstlineno}"
+        return name, f"{inspect.getsourcefile(target)}:{inspect.getsourcelines(target)[1]}"
+    except (TypeError, OSError, AttributeError):
+        return name, ""
+
+
+class UserCodeError(Exception):
+    """Raised by an operator when a user's function (or a record's type) fails; `operator` is filled in on the way."""
+
+    def __init__(self, cause: BaseException, function: Any, record: str | None, what: str) -> None:
+        super().__init__(str(cause))
+        self.cause = cause
+        self.function = function
+        self.record = record
+        self.what = what
+        self.operator = ""
+
+    @classmethod
+    def wrap(cls, cause: BaseException, function: Any, record: Any, what: str = "") -> UserCodeError:
+        """The error for a function that failed on a record. An error that is wrapped already stays as it is."""
+        if isinstance(cause, UserCodeError):
+            return cause
+        return cls(cause, function, short_repr(record), what)
+
+
+@dataclass(frozen=True)
+class TaskFailure:
+    """The failure of a task, as it travels to the driver: text only, so that it can always be read there."""
+
+    kind: str
+    message: str
+    operator: str
+    function: str
+    location: str
+    record: str | None
+    traceback: str
+    subtask: str
+    user_code: bool
+
+    def encode(self) -> bytes:
+        """As the control line carries it."""
+        return pickle.dumps(self, 5)
+
+    @staticmethod
+    def decode(payload: bytes) -> TaskFailure:
+        """From one of the job's own workers, over the authenticated line."""
+        failure = pickle.loads(payload)
+        assert isinstance(failure, TaskFailure)
+        return failure
+
+
+def describe_failure(error: BaseException, subtask: str) -> TaskFailure:
+    """What the driver needs to tell the user about an exception that ended a task."""
+    if not isinstance(error, UserCodeError):
+        text = "".join(traceback.format_exception(error))
+        return TaskFailure(type(error).__name__, str(error), "", "", "", None, text, subtask, user_code=False)
+    cause = error.cause
+    name, defined = describe_function(error.function)
+    lines = _user_frames(cause.__traceback__)
+    location = f"{lines[-1].filename}:{lines[-1].lineno}" if lines else defined
+    text = "".join(
+        ["Traceback (most recent call last):\n", *traceback.format_list(lines), *traceback.format_exception_only(cause)]
+    )
+    function = f"{error.what} {name}".strip()
+    return TaskFailure(
+        type(cause).__name__, str(cause), error.operator, function, location, error.record, text, subtask, True
+    )
+
+
+def _user_frames(trace: TracebackType | None) -> list[traceback.FrameSummary]:
+    """The frames of a traceback from the user's first one on: what is above them is ours."""
+    frames = traceback.extract_tb(trace)
+    for position, frame in enumerate(frames):
+        if not frame.filename.startswith(_OWN_CODE):
+            return list(frames[position:])
+    return []
+
+
+def resolve(function: Any, method: str) -> Callable[..., Any]:
+    """The thing to call: a function object's method, or the callable itself."""
+    found = getattr(function, method, None)
+    if callable(found):
+        return found  # type: ignore[no-any-return]
+    if callable(function):
+        return function  # type: ignore[no-any-return]
+    raise TypeError(f"{function!r} is neither callable nor has a method {method}()")

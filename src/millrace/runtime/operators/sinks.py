@@ -1,0 +1,102 @@
+"""The ends of a program: to the driver (print, collect), to a SinkFunction, to a two-phase Sink."""
+
+from __future__ import annotations
+
+from itertools import repeat
+from typing import Any
+
+from millrace.runtime.batch import Batch
+from millrace.runtime.failure import UserCodeError, resolve
+from millrace.runtime.operators.base import Operator
+from millrace.runtime.rows import SinkRecords
+
+
+class CollectOperator(Operator):
+    """Sends records to the driver, for `print` and `execute_and_collect`."""
+
+    def __init__(self, render: Any = None) -> None:
+        super().__init__(render)
+
+    def process(self, batch: Batch, side: int) -> None:
+        values = batch.values if self.function is None else list(map(self.function, batch.values))
+        self.context.to_driver(SinkRecords(self.context.node_id, self.context.subtask, values))
+
+
+class DiscardOperator(Operator):
+    """Takes records and does nothing with them: for benchmarks."""
+
+    def process(self, batch: Batch, side: int) -> None:
+        """Nothing."""
+
+
+class SinkContext:
+    """What `SinkFunction.invoke` and `SinkWriter.write` may ask about a record."""
+
+    def __init__(self, operator: Operator) -> None:
+        self._operator = operator
+        self._timestamp: int | None = None
+
+    def timestamp(self) -> int | None:
+        """The record's timestamp, or None."""
+        return self._timestamp
+
+    def current_watermark(self) -> int:
+        """How far event time is."""
+        return self._operator.watermark
+
+    def current_processing_time(self) -> int:
+        """The epoch's processing time."""
+        return self._operator.context.processing_time
+
+
+class SinkFunctionOperator(Operator):
+    """Runs a SinkFunction: `invoke(value, context)` for every record, as it comes.
+
+    What it does cannot be taken back: when a task is run again, records are handed to it a second time.
+    """
+
+    def open(self) -> None:
+        super().open()
+        self._context = SinkContext(self)
+        invoke = resolve(self.function, "invoke")
+        takes_context = callable(getattr(self.function, "invoke", None))
+        self._invoke = invoke if takes_context else lambda value, context: invoke(value)
+
+    def process(self, batch: Batch, side: int) -> None:
+        write_each(self, self._invoke, self._context, batch)
+
+
+class SinkOperator(Operator):
+    """Runs a Sink: records go to its writer, and what the writer has ready to commit goes to the driver, which
+    commits it once the epoch is safe."""
+
+    def open(self) -> None:
+        self._context = SinkContext(self)
+        self._writer = self.function.create_writer(self.context.runtime_context)
+
+    def process(self, batch: Batch, side: int) -> None:
+        write_each(self, self._writer.write, self._context, batch)
+
+    def end_of_epoch(self) -> None:
+        try:
+            self._writer.flush(self.context.final)
+            self.context.committables.extend(self._writer.prepare_commit())
+        except Exception as error:
+            raise UserCodeError.wrap(error, self.function, None, "flushing") from error
+
+    def close(self) -> None:
+        self._writer.close()
+
+
+def write_each(operator: Operator, write: Any, context: SinkContext, batch: Batch) -> None:
+    """Call a writer on each record."""
+    stamps = repeat(None) if batch.timestamps is None else batch.timestamps
+    records = zip(batch.values, stamps)  # noqa: B905 (repeat has no end)
+    value = None
+    while True:
+        try:
+            for value, context._timestamp in records:
+                write(value, context)
+            return
+        except Exception as error:
+            operator.bad_record(value, error)

@@ -1,0 +1,108 @@
+"""The head of a program: reads a source's splits, gives timestamps, and speaks for event time."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterator
+from typing import Any
+
+from millrace.common.time import MAX_WATERMARK, MIN_TIMESTAMP
+from millrace.common.watermark_strategy import WatermarkStrategy
+from millrace.common.watermarks import NoWatermarksGenerator
+from millrace.runtime.batch import Batch
+from millrace.runtime.operators.base import Operator
+from millrace.runtime.operators.timestamps import TimestampAssigner, WatermarkProbe
+from millrace.runtime.sources.base import Chunk, Source, Split
+from millrace.state.descriptors import ListStateDescriptor
+
+
+class SourceOperator(Operator):
+    """Reads one reader's share of a source. The clock is the minimum over the splits that are not idle.
+
+    `source` is None where Spark reads (a DataFrame): records then come through `receive`.
+    """
+
+    def __init__(self, source: Source | None, strategy: WatermarkStrategy) -> None:
+        super().__init__()
+        self.source = source
+        self.strategy = strategy
+
+    def open(self) -> None:
+        self._assigner = TimestampAssigner(self.strategy)
+        self._has_time = self.strategy.timestamp_assigner is not None or self.strategy.generator_supplier is not NoWatermarksGenerator
+
+    def restore(self) -> None:
+        self._probes: dict[str, WatermarkProbe] = {}
+        self._sent = MIN_TIMESTAMP
+        self._was_idle = False
+        self._saved = self.context.backends.operator.get_list_state(ListStateDescriptor("splits"))
+        for probes, self._sent, self._was_idle in self._saved.get():
+            for split_id, snapshot in probes.items():
+                self._probe(split_id).restore(snapshot)
+
+    def _probe(self, split_id: str) -> WatermarkProbe:
+        probe = self._probes.get(split_id)
+        if probe is None:
+            probe = self._probes[split_id] = WatermarkProbe(self.strategy)
+        return probe
+
+    def read(self, splits: list[Split]) -> Iterator[tuple[int, int]]:
+        """Read the splits of an epoch, chunk by chunk in the sources' order; yields each chunk's place before it
+        is handed on, so that the caller can send what came before."""
+        assert self.source is not None
+        for split in splits:
+            self._probe(split.id)
+        chunks = heapq.merge(*(self._placed(split) for split in splits), key=lambda item: item[0])
+        for (seq, origin, _), split, chunk in chunks:
+            yield seq, origin
+            self.receive(split.id, Batch(chunk.values, chunk.timestamps))
+        for split in splits:
+            if split.ends:
+                del self._probes[split.id]
+
+    def _placed(self, split: Split) -> Iterator[tuple[tuple[int, int, str], Split, Chunk]]:
+        assert self.source is not None
+        for chunk in self.source.read(split):
+            yield (chunk.seq, split.origin, split.id), split, chunk
+
+    def receive(self, split_id: str, batch: Batch) -> None:
+        """Records of a split."""
+        if not batch.values:
+            return
+        self.records_in += len(batch.values)
+        if not self._has_time:
+            self.output.emit(batch)
+            return
+        stamped = self._assigner.assign(batch)
+        self._probe(split_id).observe(stamped, self.context.processing_time, self.output.emit, self._speak)
+
+    def _speak(self) -> None:
+        """Tell what the splits together know, when it is news."""
+        if self.context.batch_mode:
+            return
+        active = [probe.last for probe in self._probes.values() if not probe.idle]
+        idle = not active
+        if active and min(active) > self._sent:
+            self._sent = min(active)
+            self.output.watermark(self._sent)
+        elif idle and not self._was_idle:
+            self.output.idle()
+        self._was_idle = idle
+
+    def process(self, batch: Batch, side: int) -> None:
+        raise NotImplementedError("a source has no input")
+
+    def finish(self) -> None:
+        """The source has ended: so does event time."""
+        self._sent = MAX_WATERMARK
+        self.output.watermark(MAX_WATERMARK)
+
+    def end_of_epoch(self) -> None:
+        super().end_of_epoch()
+        if self._sent == MAX_WATERMARK:
+            return
+        for probe in self._probes.values():
+            probe.end_of_epoch(self.context.processing_time)
+        self._speak()
+        state: dict[str, Any] = {split_id: probe.snapshot() for split_id, probe in self._probes.items()}
+        self._saved.update([(state, self._sent, self._was_idle)])

@@ -1,0 +1,62 @@
+"""Lines of text files."""
+
+from __future__ import annotations
+
+import glob
+import os
+from collections.abc import Iterator
+from itertools import islice
+
+from millrace.common.errors import ProgramError
+from millrace.runtime.sources.base import CHUNK_RECORDS, Chunk, Offset, Source, Split
+
+
+class TextFileSource(Source):
+    """The lines of a file, of all files of a directory, or of all files that match a pattern.
+
+    Files are read in the order of their names, each by one reader; a file's lines keep their order.
+    """
+
+    def __init__(self, path: str, encoding: str = "utf-8") -> None:
+        self._path = path.removeprefix("file://")
+        self._encoding = encoding
+
+    def initial_offset(self) -> Offset:
+        return {"files": []}
+
+    def latest_offset(self, start: Offset, now: int) -> Offset:
+        return {"files": self._files()}
+
+    def at_end(self, offset: Offset) -> bool:
+        return bool(offset["files"])
+
+    def _files(self) -> list[str]:
+        if os.path.isdir(self._path):
+            found = [os.path.join(self._path, name) for name in os.listdir(self._path)]
+        else:
+            found = glob.glob(self._path)
+        files = sorted(file for file in found if os.path.isfile(file) and not _hidden(file))
+        if not files:
+            raise ProgramError(
+                f"There is no file at {self._path!r} to read.",
+                action="Give the path of a file, a directory with files in it, or a pattern such as /data/*.txt.",
+            )
+        return files
+
+    def plan(self, start: Offset, end: Offset, readers: int) -> list[list[Split]]:
+        fresh = [file for file in end["files"] if file not in start["files"]]
+        shares: list[list[Split]] = [[] for _ in range(readers)]
+        for origin, file in enumerate(fresh):
+            shares[origin % readers].append(Split(file, origin, file, ends=True))
+        return shares
+
+    def read(self, split: Split) -> Iterator[Chunk]:
+        with open(split.range, encoding=self._encoding, newline=None) as lines:
+            seq = 0
+            while chunk := [line.rstrip("\n") for line in islice(lines, CHUNK_RECORDS)]:
+                yield Chunk(seq, chunk)
+                seq += 1
+
+
+def _hidden(file: str) -> bool:
+    return os.path.basename(file).startswith((".", "_"))

@@ -1,0 +1,1 @@
+"""The only room that imports pyspark: the session, the epoch loop, stages, sources and sinks."""

@@ -1,0 +1,91 @@
+"""Takes a program's graph and runs it on Spark."""
+
+from __future__ import annotations
+
+import atexit
+import sys
+import tempfile
+from collections.abc import Mapping
+
+from pyspark.sql import DataFrame, SparkSession
+
+from millrace.common.job_id import JobID
+from millrace.driver.job import JobRun, run_bounded
+from millrace.graph.job_graph import JobPlan, plan_job
+from millrace.graph.job_options import JobOptions
+from millrace.graph.stream_graph import StreamGraph
+from millrace.runtime.epoch import JobSettings
+from millrace.spark.runner import SparkRunner
+from millrace.spark.session import LOCAL_CHECKPOINT_SETTINGS, derive_session, open_session
+from millrace.spark.stream_loop import StreamLoop
+
+
+class SparkExecutor:
+    """Runs jobs in a session: the one given, or one of our own that is started with the first job."""
+
+    def __init__(self, spark: SparkSession | None, configuration: Mapping[str, str]) -> None:
+        self._given = spark
+        self._configuration = configuration
+        self._session: SparkSession | None = None
+
+    def submit(self, graph: StreamGraph, options: JobOptions) -> JobRun:
+        """Start a job."""
+        plan = plan_job(graph)
+        spark = self._spark()
+        job_id = JobID()
+        directory = tempfile.mkdtemp(prefix=f"millrace-{job_id.to_hex_string()[:8]}-")
+        job = JobRun(plan, options, job_id, directory)
+        settings = JobSettings(
+            job_id=job_id.to_hex_string(),
+            job_name=options.job_name,
+            directory=directory,
+            batch_mode=options.batch_mode,
+            parameters=dict(options.parameters),
+            cached_files=dict(options.cached_files),
+            broadcast_variables=dict(options.broadcast_variables),
+            python_path=tuple(entry for entry in sys.path if entry),
+        )
+        frames = self._frames(spark, plan, options)
+        bounded = all(node.bounded for node in graph.nodes.values())
+        runner = SparkRunner(spark, job, settings, owned=self._given is None)
+        if bounded:
+            runner.read(frames)
+            job.start(lambda _: runner, run_bounded)
+        else:
+            job.start(lambda _: runner, StreamLoop(spark, runner, frames))
+        return job
+
+    def _frames(self, spark: SparkSession, plan: JobPlan, options: JobOptions) -> dict[int, DataFrame]:
+        sources = {vertex.id for vertex in plan.vertices}
+        return {
+            node_id: frame(spark) if callable(frame) else frame
+            for node_id, frame in options.data_frames.items()
+            if node_id in sources
+        }
+
+    def _spark(self) -> SparkSession:
+        if self._session is None:
+            self._session = self._given_session() or _own_session(self._configuration)
+        return self._session
+
+    def _given_session(self) -> SparkSession | None:
+        if self._given is None:
+            return None
+        return derive_session(self._given, LOCAL_CHECKPOINT_SETTINGS)
+
+
+# One JVM serves a Python process; its session is shared by the environments and ends with the process.
+_OWN: list[SparkSession] = []
+
+
+def _own_session(configuration: Mapping[str, str]) -> SparkSession:
+    if not _OWN:
+        _OWN.append(open_session(configuration))
+        atexit.register(close_own_session)
+    return _OWN[0]
+
+
+def close_own_session() -> None:
+    """End the embedded session, if there is one."""
+    while _OWN:
+        _OWN.pop().stop()

@@ -1,0 +1,75 @@
+"""Millrace's own sources as one streaming source of Spark.
+
+Its offset is a JSON object: the time, and each source's end offset. Spark asks for the latest one, in a process
+beside the driver, and starts an epoch when it has changed: when a source has news, or as a heartbeat.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from typing import Any
+
+from pyspark.sql import SparkSession
+from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
+from pyspark.sql.types import IntegerType, StructField, StructType
+
+from millrace.runtime.sources.base import Offset, Source
+
+OWN_SOURCE = "millrace"
+
+# An epoch at least this often (in milliseconds), for processing-time timers and idle sources.
+HEARTBEAT_MS = 1000
+
+
+class _Reader(DataSourceStreamReader):
+    """Tells Spark how far the sources are. Spark never reads its partitions: the first stage reads the range."""
+
+    def __init__(self, sources: dict[int, Source]) -> None:
+        self._sources = sources
+        self._last: dict[str, Any] | None = None
+
+    def initialOffset(self) -> dict[str, Any]:
+        offsets = {str(node): source.initial_offset() for node, source in self._sources.items()}
+        return {"now": 0, "sources": offsets}
+
+    def latestOffset(self, start: dict[str, Any] | None = None, limit: Any = None) -> dict[str, Any]:
+        last = start or self._last or self.initialOffset()
+        now = int(time.time() * 1000)
+        ends = {str(node): self._end(source, last["sources"][str(node)], now) for node, source in self._sources.items()}
+        if json.dumps(ends) == json.dumps(last["sources"]) and now - last["now"] < HEARTBEAT_MS:
+            return last
+        self._last = {"now": now, "sources": ends}
+        return self._last
+
+    def _end(self, source: Source, start: Offset, now: int) -> Offset:
+        if source.bounded and start != source.initial_offset() and source.at_end(start):
+            return start
+        return source.latest_offset(start, now)
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
+        return [InputPartition(0)]
+
+    def read(self, partition: InputPartition) -> Iterator[Any]:
+        return iter(())
+
+
+def register(spark: SparkSession, sources: dict[int, Source]) -> str:
+    """Make the sources known to a session; returns the format's name."""
+
+    class MillraceSource(DataSource):
+        """A class of its own for each job: Spark ships the class, and with it the sources."""
+
+        @classmethod
+        def name(cls) -> str:
+            return OWN_SOURCE
+
+        def schema(self) -> StructType:
+            return StructType([StructField("_vertex", IntegerType())])
+
+        def streamReader(self, schema: StructType) -> DataSourceStreamReader:
+            return _Reader(sources)
+
+    spark.dataSource.register(MillraceSource)
+    return OWN_SOURCE

@@ -1,0 +1,117 @@
+"""Runs epochs on Spark: one job for each, a straight line of `mapInArrow` stages."""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+from uuid import uuid4
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from millrace.common.errors import MillraceError
+from millrace.driver.job import CancelledError, JobRun, TaskFailedError
+from millrace.runtime.epoch import EpochInput, JobSettings
+from millrace.runtime.failure import TaskFailure
+from millrace.runtime.rows import Row
+from millrace.runtime.shipping import ShippedJob, ship
+from millrace.spark.hosting import JobReference
+from millrace.spark.link import JobLink
+from millrace.spark.session import link_host
+from millrace.spark.stage import SCHEMA, EntryTask, StageTask
+
+
+class SparkRunner:
+    """Runs a job's epochs in a session. `owned` tells that the session is ours, and so are its workers."""
+
+    def __init__(self, spark: SparkSession, job: JobRun, settings: JobSettings, owned: bool) -> None:
+        self._spark = spark
+        self._run = f"{settings.job_id}-{settings.attempt}-{uuid4().hex[:8]}"
+        self._job = job
+        self._shipped: ShippedJob = ship(job.plan)
+        self._link = JobLink(link_host(spark), workers_exit=owned, on_failure=self._failed)
+        self._broadcast = spark.sparkContext.broadcast(pickle.dumps((self._shipped, settings), 5))
+        self._reference = JobReference(self._run, self._broadcast, self._link.address, owned)
+        self._entries: dict[int, DataFrame] = {}
+        self._closed = False
+
+    def read(self, entries: dict[int, DataFrame]) -> None:
+        """The DataFrames that the next epoch reads, by source vertex; they are read once."""
+        self._entries = entries
+
+    def run(self, epoch: EpochInput) -> list[Row]:
+        """Run an epoch; the rows for the driver are what leaves the last stage."""
+        entries = self._entries
+        try:
+            self._spark.sparkContext.setJobGroup(self._run, f"{self._job.options.job_name}, epoch {epoch.number}", True)
+            table = self._stages(epoch, entries).collect()
+        except Exception as error:
+            raise self._explained(error) from None
+        self._entries = {}
+        return [Row(*row) for row in table]
+
+    def _stages(self, epoch: EpochInput, entries: dict[int, DataFrame]) -> DataFrame:
+        """The line of stages: level after level, with an exchange between."""
+        slots = self._shipped.slots
+        frame = self._first(entries)
+        for level, placed in enumerate(self._shipped.placement):
+            if level or entries:
+                frame = _exchange(frame, slots[level])
+            wanted = {subtask for slot in placed for subtask in slot}
+            task = StageTask(self._reference, level, epoch.for_subtasks(wanted))
+            frame = frame.mapInArrow(task, SCHEMA)
+        return frame
+
+    def _first(self, entries: dict[int, DataFrame]) -> DataFrame:
+        """Level 0's input: what Spark reads, or nothing but one partition for each slot."""
+        slots = self._shipped.slots[0]
+        if not entries:
+            return self._spark.range(0, slots, 1, slots)
+        frames = [self._entry(vertex, frame) for vertex, frame in entries.items()]
+        united = frames[0]
+        for frame in frames[1:]:
+            united = united.union(frame)
+        return united
+
+    def _entry(self, vertex_id: int, frame: DataFrame) -> DataFrame:
+        vertex = self._job.plan.vertex(vertex_id)
+        return frame.mapInArrow(EntryTask(vertex.id, vertex.slot, vertex.parallelism, tuple(frame.columns)), SCHEMA)
+
+    def _explained(self, error: BaseException) -> BaseException:
+        """What ended a Spark job: a task's failure that the line told of, a cancellation, or Spark itself."""
+        if self._link.failures:
+            return TaskFailedError(TaskFailure.decode(self._link.failures[0]))
+        if self._job.cancelled.is_set():
+            return CancelledError()
+        return MillraceError(f"Spark could not run the epoch: {_first_lines(error)}", code="MR-2004")
+
+    def _failed(self, payload: bytes) -> None:
+        """A task has failed for good: Spark need not try it again."""
+        self._cancel_spark_job()
+
+    def _cancel_spark_job(self) -> None:
+        self._spark.sparkContext.cancelJobGroup(self._run)
+
+    def cancel(self) -> None:
+        """Interrupt the tasks, and have Spark start no further ones."""
+        if not self._closed:
+            self._link.cancel()
+            self._cancel_spark_job()
+
+    def close(self) -> list[str]:
+        """Close the functions in all workers, and drop what the session holds for this job."""
+        self._closed = True
+        errors = self._link.close()
+        self._broadcast.destroy()
+        return errors
+
+
+def _exchange(frame: DataFrame, slots: int) -> DataFrame:
+    """Rows to their slots, in the sources' order. A row for a later level passes through any slot."""
+    slot = F.col("slot") % F.lit(slots)
+    return frame.repartitionById(slots, slot.cast("int")).sortWithinPartitions("seq", "rank")
+
+
+def _first_lines(error: Any, count: int = 4) -> str:
+    lines = [line for line in str(error).splitlines() if line.strip() and not line.lstrip().startswith("at ")]
+    return "\n".join(lines[:count])

@@ -1,0 +1,116 @@
+"""What Spark runs in its Python workers: the function of a `mapInArrow` stage."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pyarrow as pa
+from pyspark import TaskContext
+
+from millrace.runtime.epoch import EpochInput
+from millrace.runtime.failure import describe_failure
+from millrace.runtime.level_task import ENTRY_CHANNEL
+from millrace.runtime.rows import Row, encode, rank
+from millrace.spark.hosting import Hosted, JobReference
+
+# Columns of an exchange's rows, in the order of runtime.rows.Row.
+SCHEMA = "slot int, level int, seq long, rank long, payload binary"
+
+_ARROW = pa.schema(
+    [
+        pa.field("slot", pa.int32()),
+        pa.field("level", pa.int32()),
+        pa.field("seq", pa.int64()),
+        pa.field("rank", pa.int64()),
+        pa.field("payload", pa.binary()),
+    ]
+)
+
+
+class TaskFailed(Exception):
+    """Ends a task whose failure the driver knows already, in detail."""
+
+
+@dataclass(frozen=True)
+class StageTask:
+    """One level of a job in one epoch. An instance travels with each task, so it is small."""
+
+    job: JobReference
+    level: int
+    epoch: EpochInput
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Run this task's slot."""
+        context = TaskContext.get()
+        assert context is not None
+        slot, attempt = context.partitionId(), context.taskAttemptId()
+        hosted = self.job.hosted()
+        with hosted.link.running():
+            yield from self._run(hosted, slot, attempt, batches)
+
+    def _run(
+        self, hosted: Hosted, slot: int, attempt: int, batches: Iterator[pa.RecordBatch]
+    ) -> Iterator[pa.RecordBatch]:
+        try:
+            task = hosted.job.task(self.level, slot, self.epoch, attempt)
+            for rows in task.run(_rows(batches)):
+                if rows:
+                    yield _batch(rows)
+        except GeneratorExit:
+            raise
+        except Exception as error:
+            failure = describe_failure(error, f"level {self.level}, slot {slot}")
+            hosted.link.report_failure(failure.encode())
+            raise TaskFailed(failure.message) from None
+
+
+def _rows(batches: Iterator[pa.RecordBatch]) -> Iterator[Row]:
+    """The rows of a stage's input; the first stage's own input, a range of slot numbers, has none."""
+    for batch in batches:
+        if batch.num_columns < len(_ARROW):
+            continue
+        slots, levels, seqs, ranks = (batch.column(index).to_pylist() for index in range(4))
+        payloads = batch.column(4)
+        for index in range(batch.num_rows):
+            yield Row(slots[index], levels[index], seqs[index], ranks[index], payloads[index].as_buffer())
+
+
+def _batch(rows: list[Row]) -> pa.RecordBatch:
+    slots, levels, seqs, ranks, payloads = zip(*rows, strict=True)
+    return pa.record_batch(
+        [
+            pa.array(slots, pa.int32()),
+            pa.array(levels, pa.int32()),
+            pa.array(seqs, pa.int64()),
+            pa.array(ranks, pa.int64()),
+            pa.array([bytes(payload) for payload in payloads], pa.binary()),
+        ],
+        schema=_ARROW,
+    )
+
+
+@dataclass(frozen=True)
+class EntryTask:
+    """Turns the rows of a DataFrame into buffers for its source vertex; each of Spark's partitions is a split."""
+
+    vertex: int
+    slot: int
+    parallelism: int
+    names: tuple[str, ...]
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Wrap one partition."""
+        from millrace.common.types import Row as Record
+
+        context = TaskContext.get()
+        assert context is not None
+        partition = context.partitionId()
+        make = Record(*self.names)
+        slot = self.slot + partition % self.parallelism
+        for seq, batch in enumerate(batches):
+            columns = [column.to_pylist() for column in batch.columns]
+            values = [make(*fields) for fields in zip(*columns, strict=True)]
+            if values:
+                payload = encode((self.vertex, ENTRY_CHANNEL, context.taskAttemptId(), values, None, None, False))
+                yield _batch([Row(slot, 0, seq, rank(partition, 0, seq), payload)])

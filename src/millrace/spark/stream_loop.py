@@ -1,0 +1,123 @@
+"""The loop of an unbounded program: a Structured Streaming query whose every batch is an epoch.
+
+Spark decides when there is something to read, logs the offsets before the epoch, and replays them after a crash.
+Millrace's own sources are one PySpark data source (`own_source.py`): its rows are never read; what counts is
+which range of offsets a batch covers.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import time
+from typing import Any
+
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from millrace.driver.job import CancelledError, JobRun
+from millrace.runtime.sources.base import Offset
+from millrace.spark.own_source import OWN_SOURCE, register
+from millrace.spark.runner import SparkRunner
+from millrace.spark.session import LOCAL_CHECKPOINT_SETTINGS, has_local_checkpoints
+
+
+class EpochAborted(Exception):
+    """Leaves Spark's callback in place of what went wrong, which Spark could only turn into text."""
+
+
+class StreamLoop:
+    """Runs a job's epochs as the batches of one query, until the job is cancelled or fails."""
+
+    def __init__(self, spark: SparkSession, runner: SparkRunner, frames: dict[int, DataFrame]) -> None:
+        self._spark = spark
+        self._runner = runner
+        self._streams = {vertex: frame for vertex, frame in frames.items() if frame.isStreaming}
+        self._tables = {vertex: frame for vertex, frame in frames.items() if not frame.isStreaming}
+        self._failure: BaseException | None = None
+
+    def __call__(self, job: JobRun) -> None:
+        """Run the job to its end."""
+        self._job = job
+        self._checkpoint = os.path.join(job.directory, "spark")
+        query = self._query().start()
+        try:
+            while not query.awaitTermination(1):
+                if job.cancelled.is_set():
+                    raise CancelledError
+        except StreamingQueryException:
+            raise self._failure or CancelledError() from None
+        finally:
+            if self._failure is not None:
+                with contextlib.suppress(Exception):
+                    query.stop()
+            elif query.isActive:
+                self._runner.cancel()
+                query.stop()
+        if self._failure is not None:
+            raise self._failure
+
+    def _query(self) -> Any:
+        united = self._own()
+        for vertex, frame in self._streams.items():
+            united = united.unionByName(_tagged(vertex, frame), allowMissingColumns=True)
+        writer = united.writeStream.foreachBatch(self._epoch).option("checkpointLocation", self._checkpoint)
+        return writer.trigger(processingTime="0 seconds")
+
+    def _own(self) -> DataFrame:
+        """Millrace's own sources and the heartbeat, as one stream without rows."""
+        if has_local_checkpoints(self._checkpoint):
+            for key, value in LOCAL_CHECKPOINT_SETTINGS.items():
+                self._spark.conf.set(key, value)
+        name = register(self._spark, self._job.coordinator.own_sources)
+        return self._spark.readStream.format(name).name(OWN_SOURCE).load()
+
+    def _epoch(self, batch: DataFrame, batch_id: int) -> None:
+        try:
+            now, ends = self._range(batch_id)
+            coordinator = self._job.coordinator
+            epoch = coordinator.epoch_of_range(ends, now)
+            self._runner.read(self._entries(batch, first=coordinator.state.epoch == 0))
+            self._job.run_epoch(epoch, ends)
+        except BaseException as error:
+            self._failure = error
+            raise EpochAborted(self._abort_message(batch)) from None
+
+    def _abort_message(self, batch: DataFrame) -> str:
+        """Words that Spark takes for a cancellation, so that it ends the query without further noise."""
+        group = batch.sparkSession.sparkContext.getLocalProperty("spark.jobGroup.id")
+        return f"org.apache.spark.SparkException: job group {group} cancelled"
+
+    def _range(self, batch_id: int) -> tuple[int, dict[int, Offset]]:
+        """The time and the end offsets of a batch, from Spark's log, so that a replay has the same."""
+        offset = _logged_offsets(self._checkpoint, batch_id)[OWN_SOURCE]
+        ends = {int(node): end for node, end in offset["sources"].items()}
+        return offset["now"], ends
+
+    def _entries(self, batch: DataFrame, first: bool) -> dict[int, DataFrame]:
+        entries = dict(self._tables) if first else {}
+        for vertex, frame in self._streams.items():
+            mine = batch.where(F.col("_vertex") == vertex)
+            entries[vertex] = mine.select(*[F.col(f"_{vertex}_{name}").alias(name) for name in frame.columns])
+        return entries
+
+
+def _tagged(vertex: int, frame: DataFrame) -> DataFrame:
+    """A source's columns under names of its own, with the source's number."""
+    columns = [F.col(f"`{name}`").alias(f"_{vertex}_{name}") for name in frame.columns]
+    return frame.select(F.lit(vertex).alias("_vertex"), *columns)
+
+
+def _logged_offsets(checkpoint: str, batch_id: int) -> dict[str, Any]:
+    with open(os.path.join(checkpoint, "offsets", str(batch_id)), encoding="utf-8") as log:
+        version, _, *lines = log.read().split("\n")
+    if version != "v2":
+        raise RuntimeError(f"Spark's offset log has version {version!r}, and not v2.")
+    return {name: json.loads(offset) for name, offset in (line.split(":", 1) for line in lines)}
+
+
+def now_ms() -> int:
+    """The wall clock in milliseconds."""
+    return int(time.time() * 1000)

@@ -1,0 +1,224 @@
+"""How a column of values becomes bytes, and what a reader may do to get them back.
+
+Four encodings: `typed` (by the type information that the descriptor names), `int64`, `plain` (MessagePack, for
+untyped columns that hold nothing but None, bools, 64-bit ints, floats, strings and bytes) and `pickle` for the rest.
+The reader goes by what the file says, never by what it hopes; a pickle is loaded only where that was allowed.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pickle
+import struct
+import sys
+from array import array
+from typing import Any, NamedTuple, Protocol
+
+import msgspec
+
+from millrace.common.errors import MillraceError, TypeMismatchError
+from millrace.common.typeinfo import type_from_json
+from millrace.state.errors import StateCorruptedError, StateEncodingError, StatePickleError, StateTypeError
+
+_PICKLE_PROTOCOL = 5
+_PLAIN_TYPES = frozenset({type(None), bool, int, float, str, bytes})
+_MASK_LENGTH = struct.Struct("<I")
+
+
+class BatchType(Protocol):
+    """The part of a `TypeInformation` that state needs; a window's type may bring its own."""
+
+    def to_json(self) -> dict[str, Any]: ...
+
+    def uses_pickle(self) -> bool: ...
+
+    def coerce_batch(self, values: list[Any], /) -> list[Any]: ...
+
+    def encode_batch(self, values: list[Any], /) -> bytes: ...
+
+    def decode_batch(self, data: bytes, /) -> list[Any]: ...
+
+
+class EncodedColumn(NamedTuple):
+    """Bytes of a column and how they were made."""
+
+    encoding: str
+    type_json: dict[str, Any] | None
+    pickled: bool
+    data: bytes | memoryview
+
+
+class ColumnCodec:
+    """Encodes the columns of one role (keys, values, ...) of a state. Without a type: plain, else pickle."""
+
+    def __init__(self, type_info: BatchType | None = None) -> None:
+        self.type_info = type_info
+        self._type_json = None if type_info is None else type_info.to_json()
+
+    @property
+    def type_json(self) -> dict[str, Any] | None:
+        return self._type_json
+
+    def encode(self, values: list[Any]) -> tuple[list[Any], EncodedColumn]:
+        """The values as a reader will see them (the same list where nothing changes), and their bytes."""
+        if self.type_info is None:
+            return values, _encode_untyped(values)
+        # Not `None in values`: that asks each value whether it equals None, and an array answers with an array.
+        has_none = type(None) in set(map(type, values))
+        present = [value for value in values if value is not None] if has_none else values
+        coerced = self._coerce(present)
+        data = self.type_info.encode_batch(coerced)
+        column = EncodedColumn("typed", self._type_json, self.type_info.uses_pickle(), _mask(values, present) + data)
+        if coerced is present:
+            return values, column
+        return (coerced if present is values else _fill(values, coerced)), column
+
+    def _coerce(self, values: list[Any]) -> list[Any]:
+        assert self.type_info is not None
+        try:
+            return self.type_info.coerce_batch(values)
+        except TypeMismatchError as error:
+            raise StateEncodingError(
+                error.message,
+                action="Declare the state's type to fit its values, or convert them before update().",
+            ) from error
+
+    def decode(self, column: EncodedColumn, *, allow_pickle: bool) -> list[Any]:
+        """The values of a column that this, or a similar, codec wrote."""
+        if column.pickled and not allow_pickle:
+            raise StatePickleError(
+                "this state was pickled, and loading a pickle can run any code that its author chose",
+                action="Allow it only for files whose origin you trust, or give the state a type and write it anew.",
+            )
+        try:
+            return self._decode(column, allow_pickle)
+        except MillraceError:
+            raise
+        except Exception as error:
+            raise StateCorruptedError(
+                f"a column cannot be decoded as {column.encoding}: {type(error).__name__}: {error}"
+            ) from error
+
+    def _decode(self, column: EncodedColumn, trusted: bool) -> list[Any]:
+        values: list[Any]
+        if column.encoding == "typed":
+            values = self._decode_typed(column, trusted)
+        elif column.encoding == "int64":
+            return decode_int64(column.data)
+        elif column.encoding == "plain":
+            values = msgspec.msgpack.decode(column.data)
+        elif column.encoding == "pickle" and column.pickled:
+            values = pickle.loads(column.data)
+        else:
+            raise StateCorruptedError(f"unknown encoding {column.encoding!r}")
+        return values
+
+    def _decode_typed(self, column: EncodedColumn, trusted: bool) -> list[Any]:
+        mask, data = _unmask(column.data)
+        own = self.type_info
+        if own is not None and column.type_json == self._type_json:
+            values = own.decode_batch(data)
+        else:
+            values = self._migrate(_writer_type(column.type_json, trusted).decode_batch(data), column)
+        return values if mask is None else _fill([None if byte else 0 for byte in mask], values)
+
+    def _migrate(self, values: list[Any], column: EncodedColumn) -> list[Any]:
+        if self.type_info is None:
+            return values
+        try:
+            return self.type_info.coerce_batch(values)
+        except TypeMismatchError as error:
+            raise StateTypeError(
+                f"state written as {column.type_json} does not fit {self._type_json}: {error.message}",
+                action="Keep the old type, or start this operator's state anew under another uid.",
+            ) from error
+
+
+class Int64Codec(ColumnCodec):
+    """Stamps, counts and sequence numbers."""
+
+    def encode(self, values: list[Any]) -> tuple[list[Any], EncodedColumn]:
+        return values, EncodedColumn("int64", None, False, encode_int64(values))
+
+
+def encode_int64(values: list[int]) -> bytes:
+    numbers = array("q", values)
+    if sys.byteorder == "big":
+        numbers.byteswap()
+    return numbers.tobytes()
+
+
+def decode_int64(data: bytes | memoryview) -> list[int]:
+    numbers = array("q")
+    numbers.frombytes(data)
+    if sys.byteorder == "big":
+        numbers.byteswap()
+    return numbers.tolist()
+
+
+def _encode_untyped(values: list[Any]) -> EncodedColumn:
+    if set(map(type, values)) <= _PLAIN_TYPES:
+        try:
+            return EncodedColumn("plain", None, False, msgspec.msgpack.encode(values))
+        except (OverflowError, UnicodeEncodeError):
+            pass  # an int beyond 64 bits, or a string with half a surrogate pair
+    return EncodedColumn("pickle", None, True, _pickle(values))
+
+
+def _pickle(values: list[Any]) -> bytes:
+    try:
+        return pickle.dumps(values, _PICKLE_PROTOCOL)
+    except Exception as error:
+        raise StateEncodingError(
+            f"a value of an untyped state cannot be pickled: {type(error).__name__}: {error}",
+            action="Keep plain data in state, and give the descriptor a type.",
+        ) from error
+
+
+def _writer_type(type_json: dict[str, Any] | None, trusted: bool) -> BatchType:
+    if type_json is None:
+        raise StateCorruptedError("a typed column does not name its type")
+    writer: BatchType = type_from_json(type_json, import_class if trusted else _refuse_class)
+    return writer
+
+
+def type_of_column(column: EncodedColumn, trusted: bool) -> BatchType | None:
+    """The type that a column was written with, or None if it had none."""
+    return None if column.type_json is None else _writer_type(column.type_json, trusted)
+
+
+def import_class(module: str, qualname: str) -> type:
+    """The class of that name. Importing its module runs the module's code."""
+    found: Any = importlib.import_module(module)
+    for name in qualname.split("."):
+        found = getattr(found, name)
+    if not isinstance(found, type):
+        raise StateTypeError(f"{module}.{qualname} is no class")
+    return found
+
+
+def _refuse_class(module: str, qualname: str) -> type:
+    raise StatePickleError(
+        f"this state is of the class {module}.{qualname}, and importing that runs code that the file names",
+        action="Declare the state with that type in the program, or allow pickle for files that you trust.",
+    )
+
+
+# A typed column begins with its mask of Nones: four bytes of length (0: no None), then one byte per value.
+
+
+def _mask(values: list[Any], present: list[Any]) -> bytes:
+    if present is values:
+        return _MASK_LENGTH.pack(0)
+    return _MASK_LENGTH.pack(len(values)) + bytes([value is None for value in values])
+
+
+def _unmask(data: bytes | memoryview) -> tuple[bytes | None, bytes]:
+    (length,) = _MASK_LENGTH.unpack_from(data)
+    start = _MASK_LENGTH.size + length
+    return (bytes(data[_MASK_LENGTH.size : start]) if length else None), bytes(data[start:])
+
+
+def _fill(pattern: list[Any], present: list[Any]) -> list[Any]:
+    following = iter(present)
+    return [None if value is None else next(following) for value in pattern]

@@ -1,0 +1,52 @@
+"""Between tables and files: columns to bytes and back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from millrace.state.codec import ColumnCodec, EncodedColumn
+from millrace.state.delta import Fragment
+from millrace.state.errors import StateCorruptedError, StateError, StateTypeError
+from millrace.state.tables import Columns, Table
+
+
+def encode_columns(codecs: dict[str, ColumnCodec], columns: Columns) -> tuple[Columns, dict[str, EncodedColumn]]:
+    """Columns as a reader will see them, and their bytes. Empty columns have none."""
+    settled: Columns = {}
+    encoded: dict[str, EncodedColumn] = {}
+    for name, values in columns.items():
+        settled[name] = values
+        if values:
+            settled[name], encoded[name] = codecs[name.partition(".")[2]].encode(values)
+    return settled, encoded
+
+
+def decode_columns(codecs: dict[str, ColumnCodec], fragment: Fragment, *, allow_pickle: bool) -> Columns:
+    """The columns of a fragment. Roles that the codecs do not know are left out."""
+    roles = ((name, name.partition(".")[2], column) for name, column in fragment.columns.items())
+    return {
+        name: codecs[role].decode(column, allow_pickle=allow_pickle) for name, role, column in roles if role in codecs
+    }
+
+
+def apply_fragment(table: Table, fragment: Fragment, *, allow_pickle: bool) -> None:
+    """Settle in a table what a file says about it; an error names the operator and the state."""
+    uid, _, name = fragment.address
+    where = f"state {name!r} of operator {uid!r}"
+    written, declared = _shape(fragment.meta), _shape(table.meta())
+    if written != declared:
+        raise StateTypeError(
+            f"{where} was written as {written}, and the program declares {declared}",
+            action="Give the changed state a new name, or declare it as before.",
+        )
+    try:
+        table.apply(decode_columns(table.codecs, fragment, allow_pickle=allow_pickle))
+    except StateError as error:
+        error.message = f"{where}: {error.message}"
+        raise
+    except (KeyError, ValueError, TypeError) as error:
+        raise StateCorruptedError(f"{where} does not follow from what was read before it: {error!r}") from error
+
+
+def _shape(meta: dict[str, Any]) -> str:
+    return f"{meta['kind']} state{' by namespace' if meta.get('namespaced') else ''}"

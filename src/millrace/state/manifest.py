@@ -1,0 +1,132 @@
+"""The manifest: what an epoch left behind, in one small file. An epoch counts once its manifest is there.
+
+A manifest file is a line `millrace-manifest <version> <length> <checksum>` and JSON of that length, so that it can
+be read by eye and never be mistaken for whole when it is not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from millrace.state.errors import StateCorruptedError
+from millrace.state.files import JobFiles
+from millrace.state.handles import StateHandles, checksum
+
+MANIFEST_VERSION = 1
+DIRECTORY = "manifests"
+
+_MAGIC = b"millrace-manifest"
+
+
+class OperatorMeta(msgspec.Struct, frozen=True):
+    """What a restore must know of an operator."""
+
+    uid: str
+    vertex: str
+    parallelism: int
+    max_parallelism: int
+    name: str = ""
+
+
+class Manifest(msgspec.Struct, frozen=True):
+    """Everything that the next epoch starts from.
+
+    `sources` are the offsets, as JSON says them; `subtasks` the state of each vertex by subtask; `clocks` whatever
+    the runtime keeps of watermarks and time; `feedback` the buffers that iterations carry into the next epoch.
+    """
+
+    job_id: str
+    epoch: int
+    sources: Any = None
+    subtasks: dict[str, list[StateHandles]] = msgspec.field(default_factory=dict)
+    operators: list[OperatorMeta] = msgspec.field(default_factory=list)
+    clocks: Any = None
+    feedback: Any = None
+    extra: dict[str, Any] = msgspec.field(default_factory=dict)
+    format: int = MANIFEST_VERSION
+
+    def files(self) -> set[str]:
+        """The paths of all state files that this manifest needs."""
+        return {handle.path for subtasks in self.subtasks.values() for handles in subtasks for handle in handles.chain}
+
+
+def encode_manifest(manifest: Manifest) -> bytes:
+    """The bytes of a manifest's file."""
+    body = msgspec.json.format(msgspec.json.encode(manifest), indent=1)
+    return b"%s %d %d %s\n%s" % (_MAGIC, MANIFEST_VERSION, len(body), checksum(body).encode(), body)
+
+
+def decode_manifest(data: bytes, path: str) -> Manifest:
+    """The manifest in a file; `StateCorruptedError`, with the path, unless it is whole."""
+    head, _, body = data.partition(b"\n")
+    fields = head.split(b" ")
+    if len(fields) != 4 or fields[0] != _MAGIC:
+        raise StateCorruptedError("not a manifest, or cut short within its first line", path=path)
+    if fields[1] != b"%d" % MANIFEST_VERSION:
+        raise StateCorruptedError(f"manifest format {fields[1].decode('ascii', 'replace')} is unknown here", path=path)
+    if fields[2] != b"%d" % len(body):
+        raise StateCorruptedError(f"{len(body)} bytes instead of what its first line says", path=path)
+    if fields[3] != checksum(body).encode():
+        raise StateCorruptedError("the checksum of the manifest does not fit", path=path)
+    try:
+        return msgspec.json.decode(body, type=Manifest)
+    except msgspec.DecodeError as error:
+        raise StateCorruptedError(f"the manifest is not understood: {error}", path=path) from error
+
+
+def manifest_path(epoch: int) -> str:
+    """Where the manifest of an epoch is. Sorted by name is sorted by epoch."""
+    return f"{DIRECTORY}/{epoch:012d}.manifest"
+
+
+def write_manifest(files: JobFiles, manifest: Manifest) -> str:
+    """Write a manifest, atomically: from here on its epoch counts. Returns its path."""
+    path = manifest_path(manifest.epoch)
+    files.write(path, encode_manifest(manifest))
+    return path
+
+
+def read_manifest(files: JobFiles, epoch: int) -> Manifest:
+    """The manifest of an epoch."""
+    path = manifest_path(epoch)
+    return decode_manifest(files.read(path), path)
+
+
+def list_manifests(files: JobFiles) -> list[int]:
+    """The epochs that have a manifest, oldest first."""
+    return [
+        int(stem)
+        for path in files.list(DIRECTORY)
+        if path.endswith(".manifest")
+        and (stem := path.removeprefix(f"{DIRECTORY}/").removesuffix(".manifest")).isdigit()
+    ]
+
+
+def latest_manifest(files: JobFiles) -> tuple[Manifest | None, list[StateCorruptedError]]:
+    """The newest manifest that is whole, and what was wrong with any newer ones."""
+    damaged: list[StateCorruptedError] = []
+    for epoch in reversed(list_manifests(files)):
+        try:
+            return read_manifest(files, epoch), damaged
+        except StateCorruptedError as error:
+            damaged.append(error)
+    return None, damaged
+
+
+def garbage(files: JobFiles, manifests_to_keep: Iterable[Manifest]) -> list[str]:
+    """The state files that none of these manifests needs, and that none to come can need.
+
+    A file of an epoch after the newest manifest may be about to be named by the next one, and is left alone.
+    """
+    kept = list(manifests_to_keep)
+    needed = set().union(*(manifest.files() for manifest in kept))
+    newest = max((manifest.epoch for manifest in kept), default=-1)
+    return [path for path in files.list("state") if path not in needed and _epoch_of(path) <= newest]
+
+
+def _epoch_of(path: str) -> int:
+    epoch = path.rpartition("/")[2].partition("-")[0]
+    return int(epoch) if epoch.isdigit() else -1

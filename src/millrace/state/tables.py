@@ -1,0 +1,180 @@
+"""Tables: what every kind of state is to the checkpoint.
+
+A table holds entries as of the last epoch and what this epoch changed. At the end of an epoch it hands over its
+**delta**, columns of Python values; what another process makes of the delta with `apply` is exactly what `commit`
+makes of it here.
+
+Columns are named `part.role`: `put.key`, `put.value`, `gone.key`. The role decides the codec.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator
+from itertools import repeat
+from typing import Any, ClassVar
+
+from millrace.state.codec import ColumnCodec, Int64Codec
+
+# Columns of equal length per part. A part without rows may be absent.
+Columns = dict[str, list[Any]]
+
+INT64 = Int64Codec()
+
+
+class Clock:
+    """Processing time as state sees it, in milliseconds. Set once per epoch, so that a replay expires the same."""
+
+    __slots__ = ("now",)
+
+    def __init__(self) -> None:
+        self.now = 0
+
+
+class KeyContext:
+    """The current key of an operator; `key` is assigned for every record."""
+
+    __slots__ = ("key",)
+
+    key: Any
+
+    def __init__(self) -> None:
+        self.key = None
+
+
+class NamespacedContext:
+    """The current `(key, namespace)`: what namespaced state is stored under."""
+
+    __slots__ = ("_context", "namespace")
+
+    def __init__(self, context: KeyContext) -> None:
+        self._context = context
+        self.namespace: Any = None
+
+    @property
+    def key(self) -> Any:
+        return (self._context.key, self.namespace)
+
+    def under(self, namespace: Any) -> Any:
+        """The storage key of the current key under some namespace."""
+        return (self._context.key, namespace)
+
+
+class Table(ABC):
+    """Entries with a delta per epoch."""
+
+    __slots__ = ("codecs", "name")
+
+    kind: ClassVar[str] = ""
+
+    def __init__(self, name: str, codecs: dict[str, ColumnCodec]) -> None:
+        self.name = name
+        self.codecs = codecs
+
+    def meta(self) -> dict[str, Any]:
+        """What a file's header says about this table."""
+        return {"name": self.name, "kind": self.kind}
+
+    def prepare_snapshot(self, full: bool) -> None:
+        """Called before `delta`: the moment to drop what has expired."""
+        return
+
+    @abstractmethod
+    def delta(self) -> Columns | None:
+        """What changed since the last `commit`, or None."""
+
+    @abstractmethod
+    def commit(self, columns: Columns | None, coerced: bool) -> None:
+        """Take what changed as settled. `columns` is the delta as readers will see it, `coerced` if that differs."""
+
+    @abstractmethod
+    def full(self) -> Columns:
+        """All settled entries, as one delta on top of nothing. Called right after `commit`."""
+
+    @abstractmethod
+    def apply(self, columns: Columns) -> None:
+        """Settle a delta that was written elsewhere."""
+
+    @abstractmethod
+    def reset(self) -> None:
+        """Forget everything."""
+
+    @abstractmethod
+    def entry_count(self) -> int:
+        """The number of keys (with namespaces) that have an entry."""
+
+
+class KeyedTable(Table):
+    """A table whose rows belong to keys, and under a namespace if it is namespaced."""
+
+    __slots__ = ("_context", "expiry", "namespaced")
+
+    # Only for state with a time to live, set by whoever creates it.
+    expiry: Any
+
+    def __init__(
+        self,
+        name: str,
+        codecs: dict[str, ColumnCodec],
+        context: KeyContext | NamespacedContext,
+    ) -> None:
+        super().__init__(name, codecs)
+        self._context = context
+        self.namespaced = isinstance(context, NamespacedContext)
+
+    def meta(self) -> dict[str, Any]:
+        return {**super().meta(), "namespaced": self.namespaced}
+
+    @abstractmethod
+    def storage_keys(self) -> Iterator[Any]:
+        """The live storage keys: keys, or (key, namespace) pairs."""
+
+    def live_keys(self) -> list[Any]:
+        """The keys that have an entry, each once."""
+        if not self.namespaced:
+            return list(self.storage_keys())
+        return list(dict.fromkeys(key for key, _ in self.storage_keys()))
+
+    def namespaces_of(self, key: Any) -> list[Any]:
+        """The namespaces under which a key has an entry. Looks at every entry of the table."""
+        return [namespace for owner, namespace in self.storage_keys() if owner == key]
+
+    def entry_count(self) -> int:
+        return sum(1 for _ in self.storage_keys())
+
+    def set_namespace(self, namespace: Any) -> None:
+        """Make `namespace` the current one."""
+        self._namespaces().namespace = namespace
+
+    def _namespaces(self) -> NamespacedContext:
+        context = self._context
+        assert isinstance(context, NamespacedContext), f"state {self.name!r} has no namespaces"
+        return context
+
+    def _key_columns(self, part: str, keys: list[Any]) -> Columns:
+        if not self.namespaced:
+            return {f"{part}.key": keys}
+        return {f"{part}.key": [key for key, _ in keys], f"{part}.ns": [namespace for _, namespace in keys]}
+
+    def _keys_of(self, part: str, columns: Columns) -> list[Any]:
+        keys = columns.get(f"{part}.key", [])
+        return list(zip(keys, columns.get(f"{part}.ns", []), strict=True)) if self.namespaced else keys
+
+
+def flatten(lists: Iterable[Iterable[Any]]) -> list[Any]:
+    """All items of all lists, in order."""
+    return [item for items in lists for item in items]
+
+
+def split(items: list[Any], counts: list[int]) -> Iterator[list[Any]]:
+    """Cut a flat list back into lists of these lengths."""
+    start = 0
+    for count in counts:
+        yield items[start : start + count]
+        start += count
+
+
+def spread(keys: list[Any], counts: list[int]) -> Iterator[Any]:
+    """Each key, as often as its count says."""
+    for key, count in zip(keys, counts, strict=True):
+        yield from repeat(key, count)

@@ -1,3 +1,4 @@
+# ruff: noqa: DTZ001 - a naive timestamp is what most programs have
 from __future__ import annotations
 
 import array
@@ -12,9 +13,9 @@ import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given, settings
-
-from millrace.common import Row, RowKind, Types, TypeMismatchError
 from tests.common.typed_values import Colour, Inner, Reading, batches, typed
+
+from millrace.common import Row, RowKind, TypeMismatchError, Types
 
 BYTES = Types.PRIMITIVE_ARRAY(Types.BYTE())
 
@@ -110,17 +111,32 @@ def test_near_types_become_the_declared_one(type_info, given_, expected):
         (Types.LIST(Types.LONG()), {1}, "", "expected LIST(LONG), got set {1}"),
         (Types.PRIMITIVE_ARRAY(Types.INT()), [None], "[0]", "field '[0]': expected INT, got None"),
         (Types.MAP(Types.STRING(), Types.LONG()), [], "", "expected MAP(STRING, LONG), got list []"),
-        (Types.MAP(Types.STRING(), Types.LONG()), {"a": "b"}, "['a']", "field '['a']': expected LONG, got str 'b'"),
+        (
+            Types.MAP(Types.STRING(), Types.LONG()),
+            {"a": "b"},
+            "['a']",
+            "field '['a']': expected LONG, got str 'b'",
+        ),
         (Types.MAP(Types.STRING(), Types.LONG()), {1: 2}, "[key 1]", "expected STRING, got int 1"),
         (Types.TUPLE([Types.LONG()]), 5, "", "expected TUPLE(LONG), got int 5"),
-        (Types.TUPLE([Types.LONG()]), (1, 2), "", "expected TUPLE(LONG), got tuple (1, 2) (2 fields instead of 1)"),
+        (
+            Types.TUPLE([Types.LONG()]),
+            (1, 2),
+            "",
+            "expected TUPLE(LONG), got tuple (1, 2) (2 fields instead of 1)",
+        ),
         (Types.ROW([Types.LONG()]), 5, "", "expected ROW(LONG), got int 5"),
         (Types.ROW([Types.LONG()]), Row(1, 2), "", "(2 fields instead of 1)"),
         (Types.ROW_NAMED(["a"], [Types.LONG()]), {"b": 1}, "", "(unknown field 'b')"),
         (Types.ROW_NAMED(["a"], [Types.LONG()]), Row(b=1), "", "(unknown field 'b')"),
         (Types.ROW_NAMED(["a", "b"], [Types.LONG(), Types.LONG()]), Row(b=1), "", "(missing field 'a')"),
         (Types.DATACLASS(Inner), {}, "", "expected DATACLASS(Inner), got dict {}"),
-        (Types.DATACLASS(Inner), Inner(["a", 1], {}), "tags[1]", "field 'tags[1]': expected STRING, got int 1"),
+        (
+            Types.DATACLASS(Inner),
+            Inner(["a", 1], {}),
+            "tags[1]",
+            "field 'tags[1]': expected STRING, got int 1",
+        ),
         (Types.DATACLASS(Inner), Inner(None, {}), "tags", "field 'tags': expected LIST(STRING), got None"),
         (
             Types.TUPLE([Types.STRING(), Types.ROW_NAMED(["name"], [Types.LIST(Types.LONG())])]),
@@ -144,7 +160,10 @@ def test_a_value_that_does_not_fit_says_where_and_why(type_info, value, path, me
 
 
 def test_rows_and_dataclasses_are_never_changed_in_place():
-    row, reading = Row(a=1), Reading("s", 1, None, datetime(2024, 1, 1), Colour.RED, Inner(["t"], {"w": 1}), 0.1)
+    row, reading = (
+        Row(a=1),
+        Reading("s", 1, None, datetime(2024, 1, 1), Colour.RED, Inner(["t"], {"w": 1}), 0.1),
+    )
     assert Types.ROW_NAMED(["a"], [Types.DOUBLE()]).coerce_batch([row])[0]["a"] == 1.0
     before = copy.deepcopy(reading)
     done = Types.DATACLASS(Reading).coerce_batch([reading])[0]

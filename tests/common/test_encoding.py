@@ -1,3 +1,4 @@
+# ruff: noqa: DTZ001 - a naive timestamp is what most programs have
 from __future__ import annotations
 
 import pickle
@@ -7,10 +8,10 @@ from decimal import Decimal
 import msgspec
 import pytest
 from hypothesis import given, settings
-
-from millrace.common import DecodingError, Instant, Row, RowKind, Types, TypeMismatchError
-from millrace.common.encoding import Codec
 from tests.common.typed_values import Reading, batches, typed
+
+from millrace.common import DecodingError, Instant, Row, RowKind, TypeMismatchError, Types
+from millrace.common.encoding import Codec
 
 
 @settings(max_examples=150, deadline=None)
@@ -97,3 +98,8 @@ def test_encoding_a_value_that_does_not_fit_names_the_field():
 def test_a_codec_pickles_and_encodes_single_values():
     codec = pickle.loads(pickle.dumps(Codec(Types.LONG())))
     assert codec.decode(codec.encode(5)) == 5
+
+
+def test_a_pickle_of_a_class_that_is_gone_is_refused():
+    with pytest.raises(DecodingError, match="bytes that should hold PICKLED_BYTE_ARRAY do not"):
+        Types.PICKLED_BYTE_ARRAY().decode_batch(msgspec.msgpack.encode([b"cno_such_module\nThing\n."]))

@@ -1,3 +1,4 @@
+# ruff: noqa: DTZ001 - a naive timestamp is what most programs have
 from __future__ import annotations
 
 import json
@@ -5,12 +6,13 @@ import pickle
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta, timezone
 from decimal import Decimal
-from typing import Annotated, Any, NewType, Optional
+from typing import Annotated, Any, NewType
 
 import pytest
 from hypothesis import given, settings
+from tests.common.typed_values import LEAVES, Colour, Inner, Reading, typed
 
-from millrace.common import DecodingError, Instant, ProgramError, Row, RowKind, Types, TypeMismatchError
+from millrace.common import DecodingError, Instant, ProgramError, Row, RowKind, TypeMismatchError, Types
 from millrace.common.typeinfo import (
     BasicArrayTypeInfo,
     ListTypeInfo,
@@ -21,7 +23,6 @@ from millrace.common.typeinfo import (
     type_from_json,
     type_to_json,
 )
-from tests.common.typed_values import LEAVES, Colour, Inner, Reading, typed
 
 UserId = NewType("UserId", int)
 
@@ -57,7 +58,11 @@ def test_different_types_are_different():
         (Types.SQL_TIMESTAMP(), "TimestampTypeInfo", "Timestamp"),
         (Types.LIST(Types.INT()), "ListTypeInfo<Integer>", "List<Integer>"),
         (Types.MAP(Types.STRING(), Types.LONG()), "MapTypeInfo<String, Long>", "Map<String, Long>"),
-        (Types.TUPLE([Types.STRING(), Types.INT()]), "TupleTypeInfo(String, Integer)", "Tuple(String, Integer)"),
+        (
+            Types.TUPLE([Types.STRING(), Types.INT()]),
+            "TupleTypeInfo(String, Integer)",
+            "Tuple(String, Integer)",
+        ),
         (Types.ROW([Types.STRING()]), "RowTypeInfo(String)", "Row(String)"),
         (Types.ROW_NAMED(["a"], [Types.STRING()]), "RowTypeInfo(a: String)", "Row(a: String)"),
         (Types.PRIMITIVE_ARRAY(Types.INT()), "PrimitiveArrayTypeInfo<Integer>", "Integer[]"),
@@ -99,7 +104,7 @@ def test_annotations_of_a_dataclass_become_types():
         (bool, Types.BOOLEAN()),
         (bytes, Types.PRIMITIVE_ARRAY(Types.BYTE())),
         (UserId, Types.LONG()),
-        (Optional[int], Types.LONG()),
+        (int | None, Types.LONG()),
         (Annotated[list[float], "m"], Types.LIST(Types.DOUBLE())),
         (tuple[int, str], Types.TUPLE([Types.LONG(), Types.STRING()])),
         (tuple[int, ...], Types.PICKLED_BYTE_ARRAY()),
@@ -150,7 +155,9 @@ def test_the_type_of_a_value_is_inferred(value, expected):
 
 
 def test_internal_forms_are_pyflinks():
-    assert Types.SQL_DATE().from_internal_type(Types.SQL_DATE().to_internal_type(date(2024, 2, 29))) == date(2024, 2, 29)
+    assert Types.SQL_DATE().from_internal_type(Types.SQL_DATE().to_internal_type(date(2024, 2, 29))) == date(
+        2024, 2, 29
+    )
     at, aware = datetime(2024, 1, 1, 0, 0, 0, 7), datetime(1970, 1, 1, tzinfo=timezone(timedelta(hours=-1)))
     assert Types.SQL_TIMESTAMP().from_internal_type(Types.SQL_TIMESTAMP().to_internal_type(at)) == at
     assert Types.SQL_TIMESTAMP().to_internal_type(aware) == 3_600_000_000
@@ -160,7 +167,13 @@ def test_internal_forms_are_pyflinks():
     row = Types.ROW_NAMED(["a", "b"], [Types.SQL_DATE(), Types.LONG()])
     expected = (0, 1, 5)
     day = date(1970, 1, 2)
-    for given_ in (Row(day, 5), Row(a=day, b=5), {"a": day, "b": 5}, (day, 5), type("O", (), {"a": day, "b": 5})()):
+    for given_ in (
+        Row(day, 5),
+        Row(a=day, b=5),
+        {"a": day, "b": 5},
+        (day, 5),
+        type("O", (), {"a": day, "b": 5})(),
+    ):
         if hasattr(given_, "__dict__") and not isinstance(given_, Row):
             given_.a, given_.b = day, 5
         assert row.to_internal_type(given_) == expected
@@ -181,12 +194,21 @@ def test_internal_forms_are_pyflinks():
 @pytest.mark.parametrize(
     ("build", "message"),
     [
-        (lambda: Types.ROW([Types.STRING]), r"the type of field 0 is .*, which is no type information\nAction: Call it"),
+        (
+            lambda: Types.ROW([Types.STRING]),
+            r"the type of field 0 is .*, which is no type information\nAction: Call it",
+        ),
         (lambda: Types.ROW_NAMED(["a"], []), "a row type has 1 names for 0 types"),
         (lambda: Types.ROW_NAMED(["a", "a"], [Types.LONG()] * 2), "a row type has a field name twice: a, a"),
         (lambda: Types.PRIMITIVE_ARRAY(Types.STRING()), "a PRIMITIVE_ARRAY cannot have elements of STRING"),
-        (lambda: BasicArrayTypeInfo(Types.SQL_DATE()), "a BASIC_ARRAY cannot have elements of SQL_DATE\nAction: Take one"),
-        (lambda: Types.DATACLASS(int), "Types.DATACLASS needs a dataclass, got <class 'int'>\nAction: Decorate"),
+        (
+            lambda: BasicArrayTypeInfo(Types.SQL_DATE()),
+            "a BASIC_ARRAY cannot have elements of SQL_DATE\nAction: Take one",
+        ),
+        (
+            lambda: Types.DATACLASS(int),
+            "Types.DATACLASS needs a dataclass, got <class 'int'>\nAction: Decorate",
+        ),
         (lambda: Types.ENUM(int), "Types.ENUM needs a subclass of enum.Enum, got <class 'int'>"),  # type: ignore[arg-type]
     ],
 )
@@ -200,7 +222,7 @@ def test_an_annotation_that_cannot_be_resolved_is_named():
     class Bad:
         x: Missing  # type: ignore[name-defined]  # noqa: F821
 
-    with pytest.raises(ProgramError, match="an annotation of .*Bad cannot be resolved: name 'Missing'"):
+    with pytest.raises(ProgramError, match=r"an annotation of .*Bad cannot be resolved: name 'Missing'"):
         Types.DATACLASS(Bad)
 
 
@@ -209,7 +231,9 @@ def test_a_local_class_can_be_described_but_not_read_back():
     class Local:
         x: int
 
-    with pytest.raises(ProgramError, match=r"<locals>.Local, which a type names, cannot be imported.*\nAction: Define it"):
+    with pytest.raises(
+        ProgramError, match=r"<locals>.Local, which a type names, cannot be imported.*\nAction: Define it"
+    ):
         type_from_json(type_to_json(Types.DATACLASS(Local)))
 
 

@@ -44,6 +44,7 @@ def ints(bits: int) -> st.SearchStrategy[int]:
 
 
 _ZONES = st.sampled_from([None, UTC, timezone(timedelta(hours=5, minutes=30)), timezone(timedelta(hours=-8))])
+_DATETIMES = st.datetimes(timezones=_ZONES).map(lambda at: at.replace(fold=0))
 _TEXT = st.text(st.characters(exclude_categories=()), max_size=8)  # lone surrogates, too
 _FLOATS = st.floats(allow_nan=False)
 _READINGS = st.builds(
@@ -51,7 +52,7 @@ _READINGS = st.builds(
     sensor=_TEXT,
     value=_FLOATS,
     count=st.none() | ints(64),
-    at=st.datetimes(timezones=_ZONES),
+    at=_DATETIMES,
     colour=st.sampled_from(Colour),
     inner=st.none()
     | st.builds(Inner, tags=st.lists(_TEXT, max_size=3), weights=st.dictionaries(_TEXT, _FLOATS, max_size=3)),
@@ -74,8 +75,8 @@ LEAVES: list[Typed] = [
     (Types.BIG_DEC(), st.decimals(allow_nan=False)),
     (Types.INSTANT(), st.builds(Instant, ints(40), st.integers(0, 999_999_999))),
     (Types.SQL_DATE(), st.dates()),
-    (Types.SQL_TIME(), st.times(timezones=_ZONES)),
-    (Types.SQL_TIMESTAMP(), st.datetimes(timezones=_ZONES)),
+    (Types.SQL_TIME(), st.times(timezones=_ZONES).map(lambda at: at.replace(fold=0))),
+    (Types.SQL_TIMESTAMP(), _DATETIMES),
     (Types.PRIMITIVE_ARRAY(Types.BYTE()), st.binary(max_size=8)),
     (Types.PRIMITIVE_ARRAY(Types.INT()), st.lists(ints(32), max_size=4)),
     (Types.BASIC_ARRAY(Types.STRING()), st.lists(st.none() | _TEXT, max_size=4)),

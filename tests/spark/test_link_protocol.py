@@ -221,9 +221,7 @@ def test_worker_that_cannot_close_in_time_is_named_and_ended(workers: Workers) -
     with JobLink(workers_exit=True) as link:
         process = workers.start(body, link.address)
         workers.wait_for("open True")
-        assert link.close(timeout=0.3) == [
-            f"worker process {process.pid} did not close its functions within 0.3 s"
-        ]
+        assert link.close(timeout=0.3) == [f"worker process {process.pid} did not close its functions within 0.3 s"]
         assert process.wait(5) == 1
 
 

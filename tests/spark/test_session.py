@@ -134,11 +134,11 @@ def test_workers_descend_from_our_daemon_and_are_warm(spark: SparkSession) -> No
     def ask(batches):  # type: ignore[no-untyped-def]
         import gc
 
-        import pyarrow
+        import pyarrow as pa
 
         command = Path(f"/proc/{os.getppid()}/cmdline").read_bytes().replace(b"\0", b" ").decode()
         for batch in batches:
-            yield pyarrow.RecordBatch.from_pydict(
+            yield pa.RecordBatch.from_pydict(
                 {"frozen": [gc.get_freeze_count()] * batch.num_rows, "parent": [command] * batch.num_rows}
             )
 

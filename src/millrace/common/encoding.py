@@ -7,7 +7,7 @@ can write and read most of them unchanged:
     BIG_DEC                             its string
     INSTANT                             [seconds, nanos]
     SQL_DATE                            its ordinal
-    SQL_TIME, SQL_TIMESTAMP             their ISO strings
+    SQL_TIME, SQL_TIMESTAMP             their ISO strings: the zone's offset, but neither its name nor fold
     TUPLE, DATACLASS                    [field, ...]
     ROW                                 [head, field, ...]; head is the kind's number, or [number, names] when
                                         the row's names are not those of its type
@@ -72,6 +72,18 @@ _ESCAPED = b"\xc1"
 _BIG_INT_EXT = 1
 _PICKLE_PROTOCOL = 5
 _KINDS = tuple(RowKind)
+# What reading raises when the bytes, or the classes that a pickle names, are not what they were.
+_UNREADABLE = (
+    msgspec.MsgspecError,
+    pickle.UnpicklingError,
+    ArithmeticError,
+    AttributeError,
+    EOFError,
+    ImportError,
+    LookupError,
+    TypeError,
+    ValueError,
+)
 
 
 class Plan(NamedTuple):
@@ -128,7 +140,7 @@ class Codec:
             else:
                 plain = self._decoder.decode(data)
             done = self._from_plain(plain)
-        except (msgspec.MsgspecError, ValueError, KeyError, TypeError) as error:
+        except _UNREADABLE as error:
             raise DecodingError(
                 f"bytes that should hold {self._type_info.describe()} do not: {error}",
                 action="Was the type changed since they were written?",

@@ -74,7 +74,11 @@ class RestartStrategies:
 
         def __post_init__(self) -> None:
             _require(self.max_failure_rate > 0, "the failure rate must be positive", self.max_failure_rate)
-            _require(self.failure_interval_ms > 0, "the failure interval must be positive", self.failure_interval_ms)
+            _require(
+                self.failure_interval_ms > 0,
+                "the failure interval must be positive",
+                self.failure_interval_ms,
+            )
             _require(self.delay_ms >= 0, "the delay between attempts must not be negative", self.delay_ms)
 
         def get_max_failure_rate(self) -> int:

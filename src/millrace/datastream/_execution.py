@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any, Protocol
 
 from millrace.common.completable_future import CompletableFuture
@@ -70,7 +71,5 @@ def cancel(job: SubmittedJob | JobClient) -> None:
     """End a job and wait for it to be gone; nothing happens when it has ended already."""
     if job.get_job_execution_result().done():
         return
-    try:
+    with suppress(JobCancelledError):
         job.cancel().result()
-    except JobCancelledError:
-        pass

@@ -56,7 +56,7 @@ class RollingExtreme(ReduceFunction):
 def require_field(field: Any, operation: str) -> int | str:
     """A field's position or name."""
     if type(field) is int or (isinstance(field, str) and field):
-        return field  # type: ignore[no-any-return]
+        return field
     raise ProgramError(at_site(f"{operation} takes a field's position or name, not {field!r}."))
 
 

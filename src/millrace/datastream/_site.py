@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import sys
+from pathlib import Path
 
-_MILLRACE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+_MILLRACE = str(Path(__file__).absolute().parents[1]) + os.sep
 
 
 def call_site() -> str:

@@ -7,6 +7,7 @@ from itertools import islice
 from typing import Any
 
 from millrace.common.errors import NotSupportedError
+from millrace.common.time import MIN_TIMESTAMP
 from millrace.common.typeinfo import RowTypeInfo, TypeInformation, Types
 from millrace.runtime.failure import UserCodeError
 from millrace.runtime.sources.base import CHUNK_RECORDS, Chunk, Offset, Source, Split
@@ -42,9 +43,8 @@ class FunctionSource(Source):
             records = iter(gathered.values if found is None else found)
             seq = 0
             while chunk := list(islice(records, CHUNK_RECORDS)):
-                stamps = gathered.timestamps if found is None else []
                 place = seq * CHUNK_RECORDS
-                yield Chunk(seq, chunk, stamps[place : place + len(chunk)] or None)
+                yield Chunk(seq, chunk, gathered.stamps(place, len(chunk)) if found is None else None)
                 seq += 1
         except Exception as error:
             raise UserCodeError.wrap(error, self._function, None, "run() of") from error
@@ -55,14 +55,21 @@ class _Gathered:
 
     def __init__(self) -> None:
         self.values: list[Any] = []
-        self.timestamps: list[int] = []
+        self._timestamps: list[int] = []
+        self._timed = False
 
     def collect(self, element: Any) -> None:
         self.values.append(element)
+        self._timestamps.append(MIN_TIMESTAMP)
 
     def collect_with_timestamp(self, element: Any, timestamp: int) -> None:
+        self._timed = True
         self.values.append(element)
-        self.timestamps.append(timestamp)
+        self._timestamps.append(timestamp)
+
+    def stamps(self, start: int, count: int) -> list[int] | None:
+        """The timestamps of some records; None when no record has one."""
+        return self._timestamps[start : start + count] if self._timed else None
 
     def emit_watermark(self, mark: Any) -> None:
         raise NotSupportedError(

@@ -1,0 +1,1 @@
+"""What the driver decides about epochs and jobs. No Spark."""

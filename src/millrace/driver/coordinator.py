@@ -19,7 +19,7 @@ from millrace.runtime.operators.feedback import FeedbackTail
 from millrace.runtime.operators.source import SourceOperator
 from millrace.runtime.rows import Row, SinkRecords, decode_report
 from millrace.runtime.sources.base import Offset, Source
-from millrace.state.manifest import StateHandles
+from millrace.state.handles import StateHandles
 
 
 class EpochRejectedError(MillraceError):
@@ -87,10 +87,7 @@ class Coordinator:
         at_end = all(source.at_end(ends[node]) for node, source in self._sources.items())
         progress = any(ends[node] != self.state.offsets[node] for node in ends) or self.state.epoch == 0
         quiet = not self.state.feedback
-        if self._iterates:
-            final = at_end and not progress and quiet
-        else:
-            final = at_end
+        final = at_end and (not self._iterates or (quiet and not progress))
         if not (progress or final or not quiet or heartbeat):
             return None
         return self.epoch_of_range(ends, now, final=final, bounded=True), ends

@@ -252,9 +252,9 @@ def _committers(plan: JobPlan) -> dict[int, Any]:
 
 
 def _execution_error(failure: TaskFailure) -> MillraceError:
+    what = f"{failure.kind}: {failure.message}"
     return JobExecutionError(
-        f"{failure.kind}: {failure.message}" if failure.user_code else f"Task {failure.subtask} failed: {failure.kind}: "
-        f"{failure.message}",
+        what if failure.user_code else f"Task {failure.subtask} failed: {what}",
         operator_name=failure.operator or failure.subtask,
         function_name=failure.function or None,
         location=failure.location or None,

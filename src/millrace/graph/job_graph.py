@@ -167,10 +167,10 @@ def _collect_chains(graph: StreamGraph, heads: dict[int, int]) -> dict[int, list
 def _levels(graph: StreamGraph, heads: dict[int, int], chains: dict[int, list[StreamNode]]) -> dict[int, int]:
     """Level of each chain: one past the highest level among the chains that feed it."""
     levels: dict[int, int] = {}
-    for head in chains:  # in topological order
+    for head, nodes in chains.items():  # in topological order
         feeders = [
             levels[heads[edge.source]]
-            for node in chains[head]
+            for node in nodes
             for edge in graph.inputs(node.id)
             if heads[edge.source] != head
         ]

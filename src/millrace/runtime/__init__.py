@@ -1,0 +1,1 @@
+"""What runs inside a task. No Spark, no driver."""

@@ -116,11 +116,10 @@ class ElementContext:
         """Short for `timer_service().current_watermark()`."""
         return self._timers.current_watermark()
 
-    def time_domain(self) -> Any:
+    def time_domain(self) -> TimeDomain | None:
         """In `on_timer`: whether the timer was one of event time or of processing time."""
-        from millrace.runtime.time_domain import TimeDomain
 
-        return TimeDomain.EVENT_TIME if self._domain == EVENT_TIME else TimeDomain.PROCESSING_TIME
+        return self._domain
 
     def for_timer(self, timestamp: int, domain: TimeDomain) -> ElementContext:
         """The same context, speaking of a timer."""

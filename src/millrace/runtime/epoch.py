@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from millrace.runtime.sources.base import Split
-    from millrace.state.manifest import StateHandles
+    from millrace.state.handles import StateHandles
 
 # A subtask in a job: (vertex id, index).
 SubtaskId = tuple[int, int]

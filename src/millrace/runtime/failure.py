@@ -8,12 +8,13 @@ import pickle
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from types import TracebackType
 from typing import Any
 
 from millrace.common.errors import short_repr
 
-_OWN_CODE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+_OWN_CODE = f"{Path(__file__).resolve().parents[1]}{os.sep}"
 
 
 def describe_function(function: Any) -> tuple[str, str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 if TYPE_CHECKING:
     from millrace.common.typeinfo import TypeInformation
@@ -23,7 +23,7 @@ class OutputTag:
     tag_id: str
     type_info: TypeInformation | None
 
-    def __new__(cls, *args: Any, **kwargs: Any) -> OutputTag:
+    def __new__(cls, *_args: Any, **_kwargs: Any) -> Self:
         OutputTag.in_use = True
         return super().__new__(cls)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from operator import length_hint
 from typing import Any
 
 from millrace.graph.job_graph import OutEdge
@@ -283,7 +284,7 @@ def _by_key(selector: Callable[[Any], Any], lanes: list[Lane], router: KeyRouter
                     put_value(value)
                     put_timestamp(timestamp)
         except Exception as error:
-            record = values[len(values) - rest.__length_hint__() - 1]
+            record = values[len(values) - length_hint(rest) - 1]
             raise UserCodeError.wrap(error, selector, record, "the key selector") from error
 
     return split
@@ -300,8 +301,8 @@ def _by_partitioner(
         except Exception as error:
             raise UserCodeError.wrap(error, partition, value, "the partitioner") from error
         if type(target) is not int or not 0 <= target < count:
-            error = ValueError(f"the partitioner returned {target!r}; it must return an int from 0 to {count - 1}")
-            raise UserCodeError.wrap(error, partition, value, "the partitioner")
+            refused = ValueError(f"the partitioner returned {target!r}; it must return an int from 0 to {count - 1}")
+            raise UserCodeError.wrap(refused, partition, value, "the partitioner")
         return target
 
     def split(batch: Batch) -> None:

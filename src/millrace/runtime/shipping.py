@@ -81,7 +81,8 @@ def _culprit(value: Any, path: str, depth: int) -> tuple[str, Any] | None:
     except Exception:
         if depth:
             for name, part in _parts(value):
-                found = _culprit(part, f"{path}.{name}" if not name.startswith("variable") else f"{path}, {name}", depth - 1)
+                joint = ", " if name.startswith("variable") else "."
+                found = _culprit(part, f"{path}{joint}{name}", depth - 1)
                 if found is not None:
                     return found
         return path, value
@@ -92,7 +93,8 @@ def _parts(value: Any) -> list[tuple[str, Any]]:
     code = getattr(value, "__code__", None)
     if code is not None:
         cells = getattr(value, "__closure__", None) or ()
-        parts += [(f"variable {name!r}", cell.cell_contents) for name, cell in zip(code.co_freevars, cells, strict=True)]
+        captured = zip(code.co_freevars, cells, strict=True)
+        parts += [(f"variable {name!r}", cell.cell_contents) for name, cell in captured]
         names = {name for name in code.co_names if name in value.__globals__}
         parts += [(f"variable {name!r}", value.__globals__[name]) for name in sorted(names)]
     return [(name, part) for name, part in parts if not isinstance(part, ModuleType)]

@@ -14,14 +14,14 @@ from millrace.runtime.batch_input import KeyedBatchInput
 from millrace.runtime.clock import WatermarkClock
 from millrace.runtime.context import OperatorContext
 from millrace.runtime.epoch import EpochInput, JobSettings, OperatorReport, SubtaskReport
+from millrace.runtime.failure import UserCodeError
 from millrace.runtime.operators.base import ChainedReceiver, Operator, Output, TypedOutput, has_own_state
 from millrace.runtime.operators.source import SourceOperator
 from millrace.runtime.router import Outbox, make_router
 from millrace.runtime.rows import REPORT_LEVEL, SEQ_END, Buffer, SinkRecords, encode
-from millrace.runtime.failure import UserCodeError
 from millrace.state.descriptors import ListStateDescriptor
-from millrace.state.handles import StateHandles
 from millrace.state.files import open_files
+from millrace.state.handles import StateHandles
 from millrace.state.subtask import OperatorBackends, SubtaskState
 
 # Under this name the subtask keeps what it needs itself, beside its operators' state.

@@ -41,7 +41,8 @@ class JobReference:
         found = _HOSTED.get(self.run)
         if found is None:
             shipped, settings = pickle.loads(self.job.value)
-            assert isinstance(shipped, ShippedJob) and isinstance(settings, JobSettings)
+            assert isinstance(shipped, ShippedJob)
+            assert isinstance(settings, JobSettings)
             job = HostedJob(shipped, settings)
             found = Hosted(job, WorkerLink.connect(self.address, lambda: self._close(job), self.workers_exit))
             _HOSTED[self.run] = found

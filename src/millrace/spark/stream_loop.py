@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
-import time
+from pathlib import Path
 from typing import Any
 
 from pyspark.errors import StreamingQueryException
@@ -19,7 +18,7 @@ from pyspark.sql import functions as F
 
 from millrace.driver.job import CancelledError, JobRun
 from millrace.runtime.sources.base import Offset
-from millrace.spark.own_source import OWN_SOURCE, register
+from millrace.spark.own_source import register
 from millrace.spark.runner import SparkRunner
 from millrace.spark.session import LOCAL_CHECKPOINT_SETTINGS, has_local_checkpoints
 
@@ -41,7 +40,7 @@ class StreamLoop:
     def __call__(self, job: JobRun) -> None:
         """Run the job to its end."""
         self._job = job
-        self._checkpoint = os.path.join(job.directory, "spark")
+        self._checkpoint = str(Path(job.directory, "spark"))
         query = self._query().start()
         try:
             while not query.awaitTermination(1):
@@ -72,7 +71,7 @@ class StreamLoop:
             for key, value in LOCAL_CHECKPOINT_SETTINGS.items():
                 self._spark.conf.set(key, value)
         name = register(self._spark, self._job.coordinator.own_sources)
-        return self._spark.readStream.format(name).name(OWN_SOURCE).load()
+        return self._spark.readStream.format(name).load()
 
     def _epoch(self, batch: DataFrame, batch_id: int) -> None:
         try:
@@ -92,7 +91,7 @@ class StreamLoop:
 
     def _range(self, batch_id: int) -> tuple[int, dict[int, Offset]]:
         """The time and the end offsets of a batch, from Spark's log, so that a replay has the same."""
-        offset = _logged_offsets(self._checkpoint, batch_id)[OWN_SOURCE]
+        offset = _logged_offset(self._checkpoint, batch_id)
         ends = {int(node): end for node, end in offset["sources"].items()}
         return offset["now"], ends
 
@@ -110,14 +109,11 @@ def _tagged(vertex: int, frame: DataFrame) -> DataFrame:
     return frame.select(F.lit(vertex).alias("_vertex"), *columns)
 
 
-def _logged_offsets(checkpoint: str, batch_id: int) -> dict[str, Any]:
-    with open(os.path.join(checkpoint, "offsets", str(batch_id)), encoding="utf-8") as log:
-        version, _, *lines = log.read().split("\n")
-    if version != "v2":
-        raise RuntimeError(f"Spark's offset log has version {version!r}, and not v2.")
-    return {name: json.loads(offset) for name, offset in (line.split(":", 1) for line in lines)}
-
-
-def now_ms() -> int:
-    """The wall clock in milliseconds."""
-    return int(time.time() * 1000)
+def _logged_offset(checkpoint: str, batch_id: int) -> dict[str, Any]:
+    """The end offset of Millrace's own source in Spark's log, where it is the first source of the query."""
+    version, _, own, *_ = Path(checkpoint, "offsets", str(batch_id)).read_text(encoding="utf-8").split("\n")
+    if version != "v1":
+        raise RuntimeError(f"Spark's offset log has version {version!r}, and not v1.")
+    offset = json.loads(own)
+    assert isinstance(offset, dict)
+    return offset

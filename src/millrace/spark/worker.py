@@ -63,9 +63,7 @@ class WorkerLink:
         self.orphaned_at: float | None = None
 
     @classmethod
-    def connect(
-        cls, address: LinkAddress, on_close: Callable[[], None], exit_after_close: bool
-    ) -> WorkerLink:
+    def connect(cls, address: LinkAddress, on_close: Callable[[], None], exit_after_close: bool) -> WorkerLink:
         """Join the job's line. Raises ``OSError`` when the job has ended already: then nothing was opened."""
         connection = Client((address.host, address.port), authkey=address.key)
         link = cls(connection, on_close, exit_after_close)

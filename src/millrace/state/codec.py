@@ -79,7 +79,7 @@ class ColumnCodec:
             return self.type_info.coerce_batch(values)
         except TypeMismatchError as error:
             raise StateEncodingError(
-                error.message,
+                str(error.args[0]),
                 action="Declare the state's type to fit its values, or convert them before update().",
             ) from error
 
@@ -129,7 +129,7 @@ class ColumnCodec:
             return self.type_info.coerce_batch(values)
         except TypeMismatchError as error:
             raise StateTypeError(
-                f"state written as {column.type_json} does not fit {self._type_json}: {error.message}",
+                f"state written as {column.type_json} does not fit {self._type_json}: {error.args[0]}",
                 action="Keep the old type, or start this operator's state anew under another uid.",
             ) from error
 

@@ -10,6 +10,11 @@ from millrace.state.errors import StateCorruptedError, StateError, StateTypeErro
 from millrace.state.tables import Columns, Table
 
 
+def where(uid: str, name: str) -> str:
+    """How messages speak of a state."""
+    return f"state {name!r} of operator {uid!r}"
+
+
 def encode_columns(codecs: dict[str, ColumnCodec], columns: Columns) -> tuple[Columns, dict[str, EncodedColumn]]:
     """Columns as a reader will see them, and their bytes. Empty columns have none."""
     settled: Columns = {}
@@ -32,20 +37,20 @@ def decode_columns(codecs: dict[str, ColumnCodec], fragment: Fragment, *, allow_
 def apply_fragment(table: Table, fragment: Fragment, *, allow_pickle: bool) -> None:
     """Settle in a table what a file says about it; an error names the operator and the state."""
     uid, _, name = fragment.address
-    where = f"state {name!r} of operator {uid!r}"
+    place = where(uid, name)
     written, declared = _shape(fragment.meta), _shape(table.meta())
     if written != declared:
         raise StateTypeError(
-            f"{where} was written as {written}, and the program declares {declared}",
+            f"{place} was written as {written}, and the program declares {declared}",
             action="Give the changed state a new name, or declare it as before.",
         )
     try:
         table.apply(decode_columns(table.codecs, fragment, allow_pickle=allow_pickle))
     except StateError as error:
-        error.message = f"{where}: {error.message}"
+        error.message = f"{place}: {error.message}"
         raise
     except (KeyError, ValueError, TypeError) as error:
-        raise StateCorruptedError(f"{where} does not follow from what was read before it: {error!r}") from error
+        raise StateCorruptedError(f"{place} does not follow from what was read before it: {error!r}") from error
 
 
 def _shape(meta: dict[str, Any]) -> str:

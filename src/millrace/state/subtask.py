@@ -15,7 +15,7 @@ from millrace.state.codec import BatchType, ColumnCodec
 from millrace.state.delta import Fragment, Part, StateFile, Version
 from millrace.state.errors import StateCorruptedError, StateError
 from millrace.state.files import JobFiles
-from millrace.state.fragments import apply_fragment, encode_columns
+from millrace.state.fragments import apply_fragment, encode_columns, where
 from millrace.state.handles import FileHandle, StateHandles, read_state_file, write_state_file
 from millrace.state.heap import KeyedStateBackend
 from millrace.state.operator_state import OperatorStateBackend
@@ -203,7 +203,11 @@ class SubtaskState:
             if columns is None:
                 table.commit(None, coerced=False)
                 continue
-            settled, encoded = encode_columns(table.codecs, columns)
+            try:
+                settled, encoded = encode_columns(table.codecs, columns)
+            except StateError as error:
+                error.message = f"{where(address[0], address[2])}: {error.message}"
+                raise
             table.commit(settled, coerced=any(settled[name] is not values for name, values in columns.items()))
             yield Fragment(address[0], address[1], table.meta(), encoded)
 

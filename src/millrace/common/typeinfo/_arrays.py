@@ -11,7 +11,12 @@ from ..errors import ProgramError
 from ._base import Column, TypeInformation
 from ._basic import BasicType, BasicTypeInfo
 
-_PRIMITIVES = frozenset(BasicType) - {BasicType.STRING, BasicType.BIG_INT, BasicType.BIG_DEC, BasicType.INSTANT}
+_PRIMITIVES = frozenset(BasicType) - {
+    BasicType.STRING,
+    BasicType.BIG_INT,
+    BasicType.BIG_DEC,
+    BasicType.INSTANT,
+}
 
 
 class _SequenceTypeInfo(TypeInformation):

@@ -39,7 +39,11 @@ class MapTypeInfo(TypeInformation):
         return f"MAP({self._key_type_info.describe()}, {self._value_type_info.describe()})"
 
     def to_json(self) -> dict[str, Any]:
-        return {"type": self.tag, "key": self._key_type_info.to_json(), "value": self._value_type_info.to_json()}
+        return {
+            "type": self.tag,
+            "key": self._key_type_info.to_json(),
+            "value": self._value_type_info.to_json(),
+        }
 
     def uses_pickle(self) -> bool:
         return self._key_type_info.uses_pickle() or self._value_type_info.uses_pickle()

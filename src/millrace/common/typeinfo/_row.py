@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from operator import attrgetter
 from typing import Any
 
@@ -156,11 +156,15 @@ class RowTypeInfo(_FieldsTypeInfo):
         return self._field_types, self._names
 
     def describe(self) -> str:
-        return f"ROW({', '.join(self._list_fields(TypeInformation.describe))})"
+        return f"ROW({', '.join(self._list_fields(lambda kind: kind.describe()))})"
 
     def to_json(self) -> dict[str, Any]:
         fields = [kind.to_json() for kind in self._field_types]
-        return {"type": self.tag, "names": None if self._names is None else list(self._names), "fields": fields}
+        return {
+            "type": self.tag,
+            "names": None if self._names is None else list(self._names),
+            "fields": fields,
+        }
 
     def to_internal_type(self, obj: Any) -> Any:
         if obj is None:
@@ -185,18 +189,20 @@ class RowTypeInfo(_FieldsTypeInfo):
             return None
         relabel = False
         if self._names is not None:
-            names = set(map(_names_of, values))
-            if not names <= {self._names, None}:
+            found = set(map(_names_of, values))
+            if not found <= {self._names, None}:
                 return None
-            relabel = None in names
+            relabel = None in found
         columns = self._coerce_fields(records)
         if columns is None:
             return None
-        if columns:
-            return [
-                self._remade(row, list(items)) for row, items in zip(values, zip(*columns, strict=True), strict=True)
-            ]
-        return [self._remade(row, list(row._values)) for row in values] if relabel else values
+        if not columns and not relabel:
+            return values
+        rebuilt = map(list, zip(*columns, strict=True) if columns else records)
+        if self._names is None:
+            return [make_row(items, row._fields, row._row_kind) for items, row in zip(rebuilt, values, strict=True)]
+        names = self._names
+        return [make_row(items, names, row._row_kind) for items, row in zip(rebuilt, values, strict=True)]
 
     def _remade(self, row: Row, items: list[Any]) -> Row:
         return make_row(items, row._fields if self._names is None else self._names, row._row_kind)
@@ -231,7 +237,7 @@ class RowTypeInfo(_FieldsTypeInfo):
         if complete and missing:
             raise self._mismatch(value, f"missing field {', '.join(map(repr, missing))}")
 
-    def _list_fields(self, show: Any) -> list[str]:
+    def _list_fields(self, show: Callable[[TypeInformation], str]) -> list[str]:
         if self._names is None:
             return [show(kind) for kind in self._field_types]
         return [f"{name}: {show(kind)}" for name, kind in zip(self._names, self._field_types, strict=True)]

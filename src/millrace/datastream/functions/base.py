@@ -150,7 +150,7 @@ class SourceFunction(Function):
     @abstractmethod
     def run(self, ctx: SourceContext) -> Iterator[Any] | None: ...
 
-    def cancel(self) -> None:  # noqa: B027 - optional
+    def cancel(self) -> None:
         """Asked to stop early."""
 
 

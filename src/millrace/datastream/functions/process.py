@@ -178,7 +178,7 @@ class KeyedBroadcastProcessFunction(BaseBroadcastProcessFunction, Generic[KEY, I
     class Context(BaseBroadcastProcessFunction.Context, ABC):
         """`ctx` of `process_broadcast_element`."""
 
-        def apply_to_keyed_state(  # noqa: B027 - the runtime's context has it
+        def apply_to_keyed_state(
             self, state_descriptor: StateDescriptor, function: Callable[[Any, Any], None]
         ) -> None:
             """Call `function(key, state)` for every key that has state under the descriptor."""

@@ -12,6 +12,7 @@ from millrace.runtime.operators.base import Operator
 from millrace.runtime.operators.stateless import without
 from millrace.runtime.time_domain import TimeDomain
 
+
 class KeyedOperator(Operator):
     """Base of the keyed operators. Subclasses handle records in `process` and timers in `on_timer`."""
 

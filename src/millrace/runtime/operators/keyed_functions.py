@@ -40,7 +40,7 @@ class KeyedMapOperator(KeyedFunctionOperator):
     method = "map"
 
     def _adapted(self, call: Callable[[Any], Any]) -> Callable[[Any, Any], Any]:
-        return lambda value, context: (call(value),)
+        return lambda value, _context: (call(value),)
 
 
 class KeyedFilterOperator(KeyedFunctionOperator):
@@ -49,7 +49,7 @@ class KeyedFilterOperator(KeyedFunctionOperator):
     method = "filter"
 
     def _adapted(self, call: Callable[[Any], Any]) -> Callable[[Any, Any], Any]:
-        return lambda value, context: (value,) if call(value) else None
+        return lambda value, _context: (value,) if call(value) else None
 
 
 class KeyedFlatMapOperator(KeyedFunctionOperator):
@@ -58,4 +58,4 @@ class KeyedFlatMapOperator(KeyedFunctionOperator):
     method = "flat_map"
 
     def _adapted(self, call: Callable[[Any], Any]) -> Callable[[Any, Any], Any]:
-        return lambda value, context: call(value)
+        return lambda value, _context: call(value)

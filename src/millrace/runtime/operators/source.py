@@ -29,14 +29,18 @@ class SourceOperator(Operator):
 
     def open(self) -> None:
         self._assigner = TimestampAssigner(self.strategy)
-        self._has_time = self.strategy.timestamp_assigner is not None or self.strategy.generator_supplier is not NoWatermarksGenerator
+        strategy = self.strategy
+        self._has_time = (
+            strategy.timestamp_assigner is not None or strategy.generator_supplier is not NoWatermarksGenerator
+        )
 
     def restore(self) -> None:
         self._probes: dict[str, WatermarkProbe] = {}
         self._sent = MIN_TIMESTAMP
         self._was_idle = False
         self._saved = self.context.backends.operator.get_list_state(ListStateDescriptor("splits"))
-        for probes, self._sent, self._was_idle in self._saved.get():
+        for probes, sent, was_idle in self._saved.get():
+            self._sent, self._was_idle = sent, was_idle
             for split_id, snapshot in probes.items():
                 self._probe(split_id).restore(snapshot)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import compress, repeat
+from operator import length_hint
 from typing import Any
 
 from millrace.runtime.batch import Batch
@@ -67,12 +68,12 @@ def call_each(operator: Operator, call: Callable[[Any], Any], values: list[Any])
     while True:
         try:
             results.extend(map(call, rest))
-            left = rest.__length_hint__()
+            left = length_hint(rest)
             if not left:
                 return results, failed
             error: Exception = StopIteration("a user's function raised StopIteration")
         except Exception as raised:
-            left = rest.__length_hint__()
+            left = length_hint(rest)
             error = raised
         index = len(values) - left - 1
         operator.bad_record(values[index], error)

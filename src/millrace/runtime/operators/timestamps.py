@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable
+from operator import length_hint
 from typing import Any
 
 from millrace.common.time import MAX_WATERMARK, MIN_TIMESTAMP
@@ -25,7 +26,6 @@ class WatermarkProbe:
 
     def __init__(self, strategy: WatermarkStrategy) -> None:
         self.generator = strategy.create_watermark_generator()
-        self._vectorised = isinstance(self.generator, BatchWatermarkGenerator)
         self._idle_timeout = strategy.idle_timeout_ms
         self.last = MIN_TIMESTAMP
         self.idle = False
@@ -50,7 +50,7 @@ class WatermarkProbe:
         assert batch.timestamps is not None
         self.idle = False
         self.active_at = now
-        if self._vectorised:
+        if isinstance(self.generator, BatchWatermarkGenerator):
             self.generator.on_batch(batch.timestamps)
             emit(batch)
         else:
@@ -114,7 +114,7 @@ class TimestampAssigner:
         except UserCodeError:
             raise
         except Exception as error:
-            record = batch.values[len(batch.values) - rest.__length_hint__() - 1]
+            record = batch.values[len(batch.values) - length_hint(rest) - 1]
             raise UserCodeError.wrap(error, self._assigner, record, "the timestamp assigner") from error
         return Batch(batch.values, stamps)
 
@@ -138,7 +138,8 @@ class TimestampsOperator(Operator):
         self._sent = MIN_TIMESTAMP
         self._was_idle = False
         self._saved = self.context.backends.operator.get_list_state(ListStateDescriptor("watermarks"))
-        for snapshot, self._sent, self._was_idle in self._saved.get():
+        for snapshot, sent, was_idle in self._saved.get():
+            self._sent, self._was_idle = sent, was_idle
             self._probe.restore(snapshot)
 
     def process(self, batch: Batch, side: int) -> None:

@@ -1,0 +1,1 @@
+"""Sources that Millrace reads itself."""

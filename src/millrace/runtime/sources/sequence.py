@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from operator import length_hint
 from typing import Any
 
 from millrace.runtime.failure import UserCodeError
@@ -49,15 +50,15 @@ class NumberSequenceSource(Source):
             yield Chunk(seq, list(range(first, last)))
 
 
-def plan_range(start: int, stop: int, readers: int) -> list[list[Split]]:
+def plan_range(start: int, stop: int, readers: int, began: int | None = None) -> list[list[Split]]:
     """One split for each reader: every `readers`-th chunk of the range."""
     size = max(1, min(CHUNK_RECORDS, (stop - start) // _LEAST_CHUNKS))
-    return [[Split(str(reader), 0, (start, stop, size, reader, readers))] for reader in range(readers)]
+    return [[Split(str(reader), 0, (start, stop, size, reader, readers, began))] for reader in range(readers)]
 
 
 def chunks_of(split: Split) -> Iterator[tuple[int, int, int]]:
     """The chunks of a split made by `plan_range`: ordinal in the whole range, first, one past the last."""
-    start, stop, size, reader, readers = split.range
+    start, stop, size, reader, readers, _ = split.range
     count = -(-(stop - start) // size)
     for seq in range(reader, count, readers):
         first = start + seq * size
@@ -66,6 +67,8 @@ def chunks_of(split: Split) -> Iterator[tuple[int, int, int]]:
 
 class DataGeneratorSource(Source):
     """Records made by a function of their index, `count` of them or without end, at a given rate or at once.
+
+    With a rate, a record's timestamp is the moment in which it is due.
 
     >>> source = DataGeneratorSource(lambda index: f"record {index}", count=2)
     >>> [split] = source.plan({"next": 0}, {"next": 2}, readers=1)[0]
@@ -107,14 +110,19 @@ class DataGeneratorSource(Source):
         return self._count is not None and bool(offset["next"] >= self._count)
 
     def plan(self, start: Offset, end: Offset, readers: int) -> list[list[Split]]:
-        return plan_range(start["next"], end["next"], readers)
+        return plan_range(start["next"], end["next"], readers, end.get("began"))
 
     def read(self, split: Split) -> Iterator[Chunk]:
+        began = split.range[-1]
         for seq, first, last in chunks_of(split):
             rest = iter(range(first, last))
             try:
                 values = list(map(self._generator, rest))
             except Exception as error:
-                index = last - rest.__length_hint__() - 1
+                index = last - length_hint(rest) - 1
                 raise UserCodeError.wrap(error, self._generator, index, "the generator function") from error
-            yield Chunk(seq, values)
+            yield Chunk(seq, values, None if began is None else self._due(began, first, last))
+
+    def _due(self, began: int, first: int, last: int) -> list[int]:
+        assert self._rate is not None
+        return [began + int(index * 1000 / self._rate) for index in range(first, last)]

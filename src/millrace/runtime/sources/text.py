@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import glob
-import os
 from collections.abc import Iterator
 from itertools import islice
+from pathlib import Path
 
 from millrace.common.errors import ProgramError
 from millrace.runtime.sources.base import CHUNK_RECORDS, Chunk, Offset, Source, Split
@@ -31,11 +30,9 @@ class TextFileSource(Source):
         return bool(offset["files"])
 
     def _files(self) -> list[str]:
-        if os.path.isdir(self._path):
-            found = [os.path.join(self._path, name) for name in os.listdir(self._path)]
-        else:
-            found = glob.glob(self._path)
-        files = sorted(file for file in found if os.path.isfile(file) and not _hidden(file))
+        path = Path(self._path)
+        found = path.iterdir() if path.is_dir() else Path(path.anchor).glob(str(path.relative_to(path.anchor)))
+        files = sorted(str(file) for file in found if file.is_file() and not file.name.startswith((".", "_")))
         if not files:
             raise ProgramError(
                 f"There is no file at {self._path!r} to read.",
@@ -51,12 +48,8 @@ class TextFileSource(Source):
         return shares
 
     def read(self, split: Split) -> Iterator[Chunk]:
-        with open(split.range, encoding=self._encoding, newline=None) as lines:
+        with Path(split.range).open(encoding=self._encoding) as lines:
             seq = 0
             while chunk := [line.rstrip("\n") for line in islice(lines, CHUNK_RECORDS)]:
                 yield Chunk(seq, chunk)
                 seq += 1
-
-
-def _hidden(file: str) -> bool:
-    return os.path.basename(file).startswith((".", "_"))

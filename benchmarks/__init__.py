@@ -1,0 +1,1 @@
+"""Speed, as ratios to a plain Python loop in the same run: `python -m benchmarks [name ...]`."""

@@ -1,0 +1,24 @@
+"""`make bench`: every workload, or those that are named."""
+
+from __future__ import annotations
+
+import sys
+
+from benchmarks import keyed_sum, latency, startup, stateless_chain
+
+WORKLOADS = {
+    "keyed_sum": keyed_sum.run,
+    "stateless_chain": stateless_chain.run,
+    "latency": latency.run,
+    "startup": startup.run,
+}
+
+
+def main(names: list[str]) -> None:
+    """Run workloads and print a line for each."""
+    for name in names or WORKLOADS:
+        print(WORKLOADS[name](), flush=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,72 @@
+"""Runs a user's script as Python would, and tells its errors as if nothing stood around it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import runpy
+import sys
+import traceback
+from collections.abc import Iterator, Sequence
+from types import TracebackType
+
+from millrace.common.errors import MillraceError, ProgramError
+
+
+class ScriptError(Exception):
+    """An exception that a script did not catch."""
+
+    def __init__(self, script: str, cause: Exception) -> None:
+        super().__init__(str(cause))
+        self.script = script
+        self.cause = cause
+
+    def show(self) -> None:
+        """Print the traceback from the script's own first frame on."""
+        trace = _from_script(self.cause.__traceback__, self.script)
+        self.cause.__traceback__ = trace
+        traceback.print_exception(self.cause)
+
+
+def run_script(script: str, arguments: Sequence[str], python_path: Sequence[str], pyflink: bool) -> None:
+    """Run a script as `__main__`. Raises MillraceError, ScriptError, SystemExit or KeyboardInterrupt."""
+    path = os.path.abspath(script)
+    if not os.path.exists(path):
+        raise ProgramError(f"There is no script {script!r}.", action=f"Look for it in {os.path.dirname(path)}.")
+    if pyflink:
+        _answer_pyflink()
+    with _as_main(path, arguments, python_path):
+        try:
+            runpy.run_path(path, run_name="__main__")
+        except MillraceError:
+            raise
+        except Exception as error:
+            raise ScriptError(path, error) from None
+
+
+def _answer_pyflink() -> None:
+    try:
+        from millrace.compat.pyflink import install
+
+        install()
+    except ImportError as error:  # The real PyFlink is in the way; the message says what to do.
+        raise ProgramError(str(error)) from None
+
+
+@contextlib.contextmanager
+def _as_main(path: str, arguments: Sequence[str], python_path: Sequence[str]) -> Iterator[None]:
+    """`sys.argv` and `sys.path` as the script would find them."""
+    argv, search = sys.argv, list(sys.path)
+    sys.argv = [path, *arguments]
+    sys.path[:0] = [os.path.dirname(path), *python_path]
+    try:
+        yield
+    finally:
+        sys.argv, sys.path[:] = argv, search
+
+
+def _from_script(trace: TracebackType | None, path: str) -> TracebackType | None:
+    """A traceback without the frames before the script; none at all where the script was not even begun."""
+    while trace is not None and trace.tb_frame.f_code.co_filename != path:
+        trace = trace.tb_next
+    return trace

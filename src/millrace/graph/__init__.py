@@ -1,0 +1,1 @@
+"""The program as a graph: nodes and edges, chains, levels, slots. Pure data."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Self
 
-from ._execution import SubmittedJob, cancel, wait_for
+from ._execution import JobInterrupted, SubmittedJob, cancel, wait_for
 
 
 class CloseableIterator:
@@ -34,6 +34,9 @@ class CloseableIterator:
         except StopIteration:
             wait_for(self._job)
             raise
+        except KeyboardInterrupt:
+            self.close()
+            raise JobInterrupted from None
 
     def __iter__(self) -> Iterator[Any]:
         return self

@@ -11,7 +11,7 @@ from millrace.common.execution_config import ExecutionConfig
 from millrace.common.typeinfo import TypeInformation, Types
 from millrace.common.watermark_strategy import WatermarkStrategy
 from millrace.graph.partitioning import Broadcast, Custom, Forward, Global, Partitioning, Rebalance, Rescale, Shuffle
-from millrace.graph.stream_graph import NodeKind, StreamNode
+from millrace.graph.stream_graph import ChainingStrategy, NodeKind, StreamNode
 from millrace.runtime.failure import resolve
 from millrace.runtime.operators.base import Operator
 from millrace.runtime.operators.feedback import FeedbackHead
@@ -179,13 +179,14 @@ class DataStream(OperatorSettings):
         return DataStream(self._env, (Outlet(node.id, output_tag.tag_id),), output_tag.type_info)
 
     def iterate(self, max_wait_time_millis: int = 0) -> IterativeStream:
-        """Opens an iteration: see `IterativeStream`. The time to wait is accepted: nothing is in flight between epochs."""
+        """Opens an iteration: see `IterativeStream`. The time to wait is not needed: no record is in flight."""
         from ._iteration import IterativeStream
 
         parallelism = self._env._program.graph.nodes[self._outlets[0].node_id].parallelism
         program = self._env._program
         node = program.add("IterationSource", FeedbackHead(), (self._outlets,), parallelism)
         node.name = f"IterationSource-{node.id}"
+        node.chaining = ChainingStrategy.HEAD  # Feedback is delivered to the head of a chain.
         return IterativeStream(self._env, (Outlet(node.id),), self._type)
 
     # --- distribution -------------------------------------------------------------------------------------------

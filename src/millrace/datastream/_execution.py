@@ -42,11 +42,8 @@ class SubmittedJob(Protocol):
 class Executor(Protocol):
     """Runs jobs: on Spark, or in one process for tests."""
 
-    def submit(self, graph: StreamGraph, job: JobOptions) -> SubmittedJob:
-        """Start a job."""
-
-    def close(self) -> None:
-        """Give back what the executor holds; called once, by `env.close()`."""
+    def submit(self, graph: StreamGraph, options: JobOptions) -> SubmittedJob:
+        """Start a job. A method `close`, where there is one, is called by `env.close()`."""
 
 
 class JobInterrupted(SystemExit, KeyboardInterrupt):

@@ -21,6 +21,13 @@ from .slot_sharing_group import SlotSharingGroup
 # Flink's default of execution.buffer-timeout.interval.
 _DEFAULT_BUFFER_TIMEOUT_MS = 100
 
+# PyFlink's methods that only make sense with a JVM, and what to do instead.
+_JVM_ONLY = {
+    "add_classpaths": "Use Spark's own settings, such as spark.driver.extraClassPath.",
+    "add_jars": "Use Spark's own setting spark.jars.",
+    "create_input": "Use from_source(...) with a Source, or from_data_frame(...).",
+}
+
 
 class EnvironmentSettings:
     """The part of a StreamExecutionEnvironment that only keeps what it was told. Setters can be chained."""
@@ -192,11 +199,11 @@ class EnvironmentSettings:
             action="Set spark.pyspark.python, or PYSPARK_PYTHON in the environment.",
         )
 
-    def add_jars(self, *jars_path: str) -> None:
-        raise JvmOnlyError.of("StreamExecutionEnvironment.add_jars", action="Use Spark's own setting spark.jars.")
-
-    def add_classpaths(self, *classpaths: str) -> None:
-        raise JvmOnlyError.of("StreamExecutionEnvironment.add_classpaths", action="Use Spark's own settings.")
+    def __getattr__(self, name: str) -> Any:
+        if name in _JVM_ONLY:
+            error = JvmOnlyError.of(f"StreamExecutionEnvironment.{name}", action=_JVM_ONLY[name])
+            raise AttributeError(str(error))
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
 
 def _cpus() -> int:

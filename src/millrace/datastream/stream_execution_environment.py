@@ -23,6 +23,7 @@ from millrace.runtime.sources.sequence import NumberSequenceSource
 from millrace.runtime.sources.text import TextFileSource
 
 from ._checks import at_site, require_instance, require_text, require_type
+from ._defaults import environment_defaults
 from ._execution import Executor, SubmittedJob, wait_for
 from ._program import Outlet, Program, is_bounded, iterates
 from ._settings import EnvironmentSettings
@@ -62,6 +63,7 @@ class StreamExecutionEnvironment(EnvironmentSettings):
     ) -> StreamExecutionEnvironment:
         """A new environment, on its own local Spark or on the session that is given."""
         env = StreamExecutionEnvironment(spark=spark)
+        env.configure(environment_defaults().configuration)
         if configuration is not None:
             env.configure(configuration)
         return env
@@ -267,16 +269,21 @@ class StreamExecutionEnvironment(EnvironmentSettings):
 
     def _get_executor(self) -> Executor:
         if self._executor is None:
-            from millrace.spark.executor import SparkExecutor
-
-            self._executor = SparkExecutor(self._spark, self._configuration)
+            make = environment_defaults().make_executor
+            self._executor = make() if make is not None else self._spark_executor()
         return self._executor
+
+    def _spark_executor(self) -> Executor:
+        from millrace.spark.executor import SparkExecutor
+
+        return SparkExecutor(self._spark, self._configuration.to_dict())
 
     def close(self) -> None:
         """Give back what the environment holds. A session that was handed in stays as it is."""
         executor, self._executor = self._executor, None
-        if executor is not None:
-            executor.close()
+        close = getattr(executor, "close", None)
+        if close is not None:
+            close()
 
     def __enter__(self) -> Self:
         return self

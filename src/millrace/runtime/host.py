@@ -6,7 +6,7 @@ import sys
 
 from millrace.runtime.epoch import EpochInput, JobSettings
 from millrace.runtime.level_task import LevelTask
-from millrace.runtime.shipping import ShippedJob, load_vertex
+from millrace.runtime.shipping import ShippedJob, load_vertex, publish_classes
 from millrace.runtime.subtask import Subtask
 
 
@@ -20,6 +20,7 @@ class HostedJob:
         for entry in settings.python_path:
             if entry not in sys.path:
                 sys.path.append(entry)
+        publish_classes(job.classes)
 
     def task(self, level: int, slot: int, epoch: EpochInput, attempt: int) -> LevelTask:
         """The task for a slot of a level in an epoch."""

@@ -18,9 +18,14 @@ from millrace.graph.stream_graph import StreamNode
 
 @dataclass(frozen=True)
 class ShippedJob:
-    """A job as the workers receive it, once."""
+    """A job as the workers receive it, once.
+
+    `classes` are the classes of the user's script: records that are instances of them may come to a process before
+    anything else of the job that mentions them.
+    """
 
     vertices: dict[int, bytes]
+    classes: bytes
     slots: tuple[int, ...]
     # level -> slot -> (vertex id, subtask index)
     placement: tuple[tuple[tuple[tuple[int, int], ...], ...], ...]
@@ -28,7 +33,8 @@ class ShippedJob:
 
 def ship(plan: JobPlan) -> ShippedJob:
     """Pickle the plan's vertices; an object that cannot be pickled is named with its operator and attribute."""
-    return ShippedJob({vertex.id: _pickle(vertex) for vertex in plan.vertices}, plan.slots, placement(plan))
+    vertices = {vertex.id: _pickle(vertex) for vertex in plan.vertices}
+    return ShippedJob(vertices, bytes(cloudpickle.dumps(_main_classes())), plan.slots, placement(plan))
 
 
 def placement(plan: JobPlan) -> tuple[tuple[tuple[tuple[int, int], ...], ...], ...]:
@@ -104,17 +110,22 @@ def load_vertex(payload: bytes) -> Vertex:
     """A fresh copy of a vertex, in a worker."""
     vertex = pickle.loads(payload)
     assert isinstance(vertex, Vertex)
-    _publish_main_classes()
     return vertex
 
 
-def _publish_main_classes() -> None:
-    """Classes of the user's script came by value; put them where pickle looks for them by name.
+def _main_classes() -> list[type]:
+    """The classes of the user's script that were pickled, by value, with the vertices."""
+    tracked = list(_internals._DYNAMIC_CLASS_TRACKER_BY_CLASS)
+    return [cls for cls in tracked if cls.__module__ == "__main__" and "." not in cls.__qualname__]
+
+
+def publish_classes(payload: bytes) -> None:
+    """Put the classes of the user's script where pickle looks for them by name.
 
     Records that are instances of them can then be pickled by the plain, fast pickler in every worker.
     """
     main = sys.modules["__main__"]
-    for cls in list(_internals._DYNAMIC_CLASS_TRACKER_BY_ID.values()):
-        if cls.__module__ == "__main__" and "." not in cls.__qualname__ and not hasattr(main, cls.__qualname__):
+    for cls in pickle.loads(payload):
+        if not hasattr(main, cls.__qualname__):
             setattr(main, cls.__qualname__, cls)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import atexit
-import sys
 import tempfile
 from collections.abc import Mapping
 
@@ -11,10 +10,10 @@ from pyspark.sql import DataFrame, SparkSession
 
 from millrace.common.job_id import JobID
 from millrace.driver.job import JobRun, run_bounded
+from millrace.driver.settings import job_settings
 from millrace.graph.job_graph import JobPlan, plan_job
 from millrace.graph.job_options import JobOptions
 from millrace.graph.stream_graph import StreamGraph
-from millrace.runtime.epoch import JobSettings
 from millrace.spark.runner import SparkRunner
 from millrace.spark.session import LOCAL_CHECKPOINT_SETTINGS, derive_session, open_session
 from millrace.spark.stream_loop import StreamLoop
@@ -35,16 +34,7 @@ class SparkExecutor:
         job_id = JobID()
         directory = tempfile.mkdtemp(prefix=f"millrace-{job_id.to_hex_string()[:8]}-")
         job = JobRun(plan, options, job_id, directory)
-        settings = JobSettings(
-            job_id=job_id.to_hex_string(),
-            job_name=options.job_name,
-            directory=directory,
-            batch_mode=options.batch_mode,
-            parameters=dict(options.parameters),
-            cached_files=dict(options.cached_files),
-            broadcast_variables=dict(options.broadcast_variables),
-            python_path=tuple(entry for entry in sys.path if entry),
-        )
+        settings = job_settings(job_id, directory, options)
         frames = self._frames(spark, plan, options)
         bounded = all(node.bounded for node in graph.nodes.values())
         runner = SparkRunner(spark, job, settings, owned=self._given is None)
@@ -54,6 +44,10 @@ class SparkExecutor:
         else:
             job.start(lambda _: runner, StreamLoop(spark, runner, frames))
         return job
+
+    def close(self) -> None:
+        """Let go of the session: one that was handed in stays, ours serves other environments too."""
+        self._session = None
 
     def _frames(self, spark: SparkSession, plan: JobPlan, options: JobOptions) -> dict[int, DataFrame]:
         sources = {vertex.id for vertex in plan.vertices}

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import pickle
 from typing import Any
 from uuid import uuid4
 
+import cloudpickle
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -30,7 +30,7 @@ class SparkRunner:
         self._job = job
         self._shipped: ShippedJob = ship(job.plan)
         self._link = JobLink(link_host(spark), workers_exit=owned, on_failure=self._failed)
-        self._broadcast = spark.sparkContext.broadcast(pickle.dumps((self._shipped, settings), 5))
+        self._broadcast = spark.sparkContext.broadcast(cloudpickle.dumps((self._shipped, settings)))
         self._reference = JobReference(self._run, self._broadcast, self._link.address, owned)
         self._entries: dict[int, DataFrame] = {}
         self._closed = False

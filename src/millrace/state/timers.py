@@ -132,6 +132,14 @@ class TimerTable(Table):
         if self._added.pop((timestamp, owner), None) is None:
             self._removed[timestamp, owner] = None
 
+    def _add_times(self, times: list[int]) -> None:
+        # Pushing costs the logarithm of the heap for each, building it anew costs all of it once.
+        if len(times) * 8 > len(self._buckets):
+            self._rebuild_heap()
+        else:
+            for timestamp in times:
+                heappush(self._times, timestamp)
+
     def _rebuild_heap(self) -> None:
         self._times = list(self._buckets)
         heapify(self._times)
@@ -170,11 +178,15 @@ class TimerTable(Table):
             if not bucket:
                 del self._buckets[timestamp]
             self._count -= 1
+        times = []
         for timestamp, sequence, key, namespace in _rows_of(columns, "put.time", "put.seq", "put.key", "put.ns"):
-            self._buckets.setdefault(timestamp, {})[key, namespace] = sequence
+            if timestamp not in self._buckets:
+                self._buckets[timestamp] = {}
+                times.append(timestamp)
+            self._buckets[timestamp][key, namespace] = sequence
             self._count += 1
         self._firing.clear()
-        self._rebuild_heap()
+        self._add_times(times)
         self._next_sequence = max([self._next_sequence, *columns.get("next.seq", [])])
 
     def reset(self) -> None:

@@ -6,12 +6,11 @@ The tasks, buffers and order are the same as on Spark; what is left out is Spark
 from __future__ import annotations
 
 import itertools
-import os
-import sys
 import tempfile
 
 from millrace.common.job_id import JobID
 from millrace.driver.job import JobRun, TaskFailedError, run_bounded
+from millrace.driver.settings import job_settings
 from millrace.graph.job_graph import plan_job
 from millrace.graph.job_options import JobOptions
 from millrace.graph.stream_graph import StreamGraph
@@ -72,16 +71,7 @@ class InProcessExecutor:
         job_id = JobID()
         directory = tempfile.mkdtemp(prefix="millrace-test-")
         job = JobRun(plan_job(graph), options, job_id, directory)
-        settings = JobSettings(
-            job_id=job_id.to_hex_string(),
-            job_name=options.job_name,
-            directory=directory,
-            batch_mode=options.batch_mode,
-            parameters=dict(options.parameters),
-            cached_files=dict(options.cached_files),
-            broadcast_variables=dict(options.broadcast_variables),
-            python_path=tuple(os.fspath(entry) for entry in sys.path if entry),
-        )
+        settings = job_settings(job_id, directory, options)
         runner = InProcessRunner(job, settings, self._processes)
         job.start(lambda _: runner, run_bounded)
         return job

@@ -27,6 +27,8 @@ class DeliveryGuarantee(Enum):
 class SinkWriter(ABC):
     """Writes one subtask's records. What it writes must not be seen before it is committed.
 
+    A writer that has a method `write_all(values, timestamps)` is given whole lists in place of single records.
+
     A task that is run again has another writer, which writes everything again: name what you write so that the two
     do not meet.
     """

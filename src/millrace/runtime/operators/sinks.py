@@ -22,13 +22,6 @@ class CollectOperator(Operator):
         self.context.to_driver(SinkRecords(self.context.node_id, self.context.subtask, values))
 
 
-class DiscardOperator(Operator):
-    """Takes records and does nothing with them: for benchmarks."""
-
-    def process(self, batch: Batch, side: int) -> None:
-        """Nothing."""
-
-
 class SinkContext:
     """What `SinkFunction.invoke` and `SinkWriter.write` may ask about a record."""
 
@@ -75,7 +68,14 @@ class SinkOperator(Operator):
         self._writer = self.function.create_writer(self.context.runtime_context)
 
     def process(self, batch: Batch, side: int) -> None:
-        write_each(self, self._writer.write, self._context, batch)
+        write_all = getattr(self._writer, "write_all", None)
+        if write_all is None:
+            write_each(self, self._writer.write, self._context, batch)
+            return
+        try:
+            write_all(batch.values, batch.timestamps)
+        except Exception as error:
+            raise UserCodeError.wrap(error, self.function, batch.values[:1], "write_all of") from error
 
     def end_of_epoch(self) -> None:
         try:

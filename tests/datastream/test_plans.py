@@ -125,16 +125,9 @@ RULES = MapStateDescriptor("rules", Types.STRING(), Types.STRING())
         (lambda s: s.connect(s).key_by(0, 0).process(CoKeyed()), "Co-Keyed-Process"),
         (lambda s: s.connect(s.broadcast(RULES)).process(Rules()), "Co-Process-Broadcast"),
         (lambda s: s.key_by(0).connect(s.broadcast(RULES)).process(KeyedRules()), "Co-Process-Broadcast-Keyed"),
-        (lambda s: s.iterate().map(first), "Map"),
     ],
 )
 def test_operators_are_named_as_flink_names_them(transform: Any, name: str) -> None:
-    if name == "Map" and "iterate" in transform.__code__.co_names:
-        stream = words()
-        loop = stream.iterate()
-        loop.close_with(loop.map(first))
-        assert names(stream) == ["Source: Collection Source", "IterationSource-2", "Map", "IterationSink-2"]
-        return
     assert names(transform(words()))[-1] == name
 
 
@@ -201,7 +194,8 @@ def test_chaining_can_be_cut_before_an_operator_around_it_or_everywhere() -> Non
         middle = env.from_sequence(1, 9).map(first).name("A").map(first).name("B")
         cut(env, middle)
         middle.map(first).name("C")
-        return [vertex.name.removeprefix("Source: Sequence Source") for vertex in plan_job(env.get_stream_graph()).vertices]
+        plan = plan_job(env.get_stream_graph())
+        return [vertex.name.removeprefix("Source: Sequence Source") for vertex in plan.vertices]
 
     assert vertices(lambda env, stream: stream.start_new_chain()) == [" -> A", "B -> C"]
     assert vertices(lambda env, stream: stream.disable_chaining()) == [" -> A", "B", "C"]
@@ -218,7 +212,8 @@ def test_a_slot_sharing_group_is_inherited_by_what_follows() -> None:
 def test_a_union_is_several_edges_into_the_same_input() -> None:
     env = environment()
     one, two = env.from_sequence(1, 2), env.from_sequence(3, 4)
-    graph = last(one.union(two, one).map(first)) and env.get_stream_graph(clear=False)
+    one.union(two, one).map(first)
+    graph = env.get_stream_graph()
     assert [(edge.source, edge.target, edge.input) for edge in graph.edges] == [(1, 3, 0), (2, 3, 0), (1, 3, 0)]
 
 

@@ -36,26 +36,29 @@ def add_to(verbs: Verbs) -> None:
 
 
 def act(options: argparse.Namespace) -> int:
-    """Run the script with an executor that only keeps the graphs, then show them."""
-    graphs = captured_graphs(options)
-    if not graphs:
+    """Run the script with an executor that only keeps the graphs, then show them.
+
+    They are shown when the script fails, too: it may do so because its jobs gave it no results.
+    """
+    executor = PlanningExecutor()
+    try:
+        _build(options, executor)
+    finally:
+        for graph in executor.graphs:
+            print(plan_json(graph) if options.json else f"Job {graph.name!r}\n\n{draw_plan(graph)}")
+    if not executor.graphs:
         raise ProgramError(
             f"{options.script} executes no job, so there is no plan.", action="Call env.execute() in it."
         )
-    for graph in graphs:
-        print(plan_json(graph) if options.json else f"{graph.name}\n\n{draw_plan(graph)}")
     return 0
 
 
-def captured_graphs(options: argparse.Namespace) -> list[StreamGraph]:
-    """The graph of each job that the script submits."""
+def _build(options: argparse.Namespace, executor: PlanningExecutor) -> None:
     from millrace.datastream._defaults import EnvironmentDefaults, use_environment_defaults
 
-    executor = PlanningExecutor()
     defaults = EnvironmentDefaults(configuration_of(options), lambda: executor)
     with use_environment_defaults(defaults), contextlib.redirect_stdout(sys.stderr):
         run_script(options.script, options.args, python_path_of(options), options.pyflink)
-    return executor.graphs
 
 
 class PlanningExecutor:

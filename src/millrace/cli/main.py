@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 from importlib import metadata
@@ -25,12 +26,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("Job cancelled.", file=sys.stderr)
         return _INTERRUPTED
+    except BrokenPipeError:
+        _give_up_output()
+        return 1
     except ScriptError as error:
         error.show()
         return 1
     except MillraceError as error:
         print(error, file=sys.stderr)
         return 1
+
+
+def _give_up_output() -> None:
+    """Nobody reads on (`millrace info ... | head`): keep Python from complaining about it at the end."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -45,8 +45,6 @@ from .watermarks import (
 )
 
 __all__ = [
-    "MAX_WATERMARK",
-    "MIN_TIMESTAMP",
     "AscendingTimestampsWatermarks",
     "AssignerWithPeriodicWatermarksWrapper",
     "BoundedOutOfOrdernessWatermarks",
@@ -71,6 +69,8 @@ __all__ = [
     "JobStatus",
     "JvmOnlyError",
     "KeyHashError",
+    "MAX_WATERMARK",
+    "MIN_TIMESTAMP",
     "MillraceError",
     "NoWatermarksGenerator",
     "NotSupportedError",

@@ -14,14 +14,10 @@ _ENVIRONMENT = "datastream.stream_execution_environment.StreamExecutionEnvironme
 _STORAGE = "it names a Java class; use FileSystemCheckpointStorage"
 
 JVM_NAMES: dict[str, str] = {
-    "common.io": _WRAPPER,
-    "common.serialization.BulkWriterFactory": _WRAPPER,
     "common.typeinfo.TypeInformation.get_java_type_info": _WRAPPER,
     "common.types.RowKind.to_j_row_kind": _WRAPPER,
     "common.utils": _WRAPPER,
-    "common.watermark_strategy.AssignerWithPeriodicWatermarksWrapper": _WRAPPER
     + "; subclass TimestampAssigner",
-    "common.AssignerWithPeriodicWatermarksWrapper": _ASSIGNER,
     "datastream.CustomCheckpointStorage": _STORAGE,
     "datastream.CustomStateBackend": _BACKEND,
     "datastream.checkpoint_storage.CustomCheckpointStorage": _STORAGE,

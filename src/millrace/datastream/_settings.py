@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from millrace.common.config_options import ConfigOptions
 from millrace.common.configuration import Configuration
@@ -62,7 +62,7 @@ class EnvironmentSettings:
 
     # --- parallelism ----------------------------------------------------------------------------------------
 
-    def set_parallelism(self, parallelism: int) -> EnvironmentSettings:
+    def set_parallelism(self, parallelism: int) -> Self:
         """The parallelism of the operators that are added from now on and that say nothing themselves."""
         self._config.set_parallelism(require_parallelism("The parallelism", parallelism))
         return self
@@ -72,7 +72,7 @@ class EnvironmentSettings:
         set_to = self._config.get_parallelism()
         return set_to if set_to > 0 else self.get_default_local_parallelism()
 
-    def set_max_parallelism(self, max_parallelism: int) -> EnvironmentSettings:
+    def set_max_parallelism(self, max_parallelism: int) -> Self:
         """The number of key groups of the operators that say nothing themselves."""
         self._config.set_max_parallelism(require_parallelism("The max parallelism", max_parallelism))
         return self
@@ -87,20 +87,20 @@ class EnvironmentSettings:
     def set_default_local_parallelism(self, parallelism: int) -> None:
         EnvironmentSettings._default_local_parallelism = require_parallelism("The default parallelism", parallelism)
 
-    def register_slot_sharing_group(self, slot_sharing_group: SlotSharingGroup) -> EnvironmentSettings:
+    def register_slot_sharing_group(self, slot_sharing_group: SlotSharingGroup) -> Self:
         """Make the resources of a group known."""
         self._slot_sharing_groups[slot_sharing_group.get_name()] = slot_sharing_group
         return self
 
     # --- execution --------------------------------------------------------------------------------------------
 
-    def set_runtime_mode(self, execution_mode: RuntimeExecutionMode) -> EnvironmentSettings:
+    def set_runtime_mode(self, execution_mode: RuntimeExecutionMode) -> Self:
         if not isinstance(execution_mode, RuntimeExecutionMode):
             raise ProgramError(at_site(f"set_runtime_mode takes a RuntimeExecutionMode, not {execution_mode!r}."))
         self._mode = execution_mode
         return self
 
-    def set_buffer_timeout(self, timeout_millis: int) -> EnvironmentSettings:
+    def set_buffer_timeout(self, timeout_millis: int) -> Self:
         """How long a record may wait for others; an epoch's length follows from it."""
         self._buffer_timeout = require_buffer_timeout(timeout_millis)
         return self
@@ -108,7 +108,7 @@ class EnvironmentSettings:
     def get_buffer_timeout(self) -> int:
         return self._buffer_timeout
 
-    def disable_operator_chaining(self) -> EnvironmentSettings:
+    def disable_operator_chaining(self) -> Self:
         """Run each operator by itself: slower, but the plan shows where time goes."""
         self._chaining = False
         return self
@@ -124,7 +124,7 @@ class EnvironmentSettings:
     def get_checkpoint_config(self) -> CheckpointConfig:
         return self._checkpoint_config
 
-    def enable_checkpointing(self, interval: int, mode: CheckpointingMode | None = None) -> EnvironmentSettings:
+    def enable_checkpointing(self, interval: int, mode: CheckpointingMode | None = None) -> Self:
         """Ask for checkpoints. They are not durable yet: a job that fails starts anew."""
         self._checkpoint_config.set_checkpoint_interval(interval)
         if mode is not None:
@@ -145,7 +145,7 @@ class EnvironmentSettings:
     def is_force_unaligned_checkpoints(self) -> bool:
         return self._checkpoint_config.is_force_unaligned_checkpoints()
 
-    def enable_changelog_state_backend(self, enabled: bool) -> EnvironmentSettings:
+    def enable_changelog_state_backend(self, enabled: bool) -> Self:
         """Accepted: checkpoints are always written as deltas."""
         self._changelog = enabled
         return self
@@ -153,7 +153,7 @@ class EnvironmentSettings:
     def is_changelog_state_backend_enabled(self) -> bool | None:
         return self._changelog
 
-    def set_default_savepoint_directory(self, directory: str) -> EnvironmentSettings:
+    def set_default_savepoint_directory(self, directory: str) -> Self:
         self._savepoint_directory = require_text("The savepoint directory", directory)
         return self
 

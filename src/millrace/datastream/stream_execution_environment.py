@@ -73,19 +73,6 @@ class StreamExecutionEnvironment(EnvironmentSettings):
         """An environment whose jobs another executor runs; `millrace.testing` has one."""
         return StreamExecutionEnvironment(executor)
 
-    # Narrowed so that chained calls know what they are called on.
-    def set_parallelism(self, parallelism: int) -> StreamExecutionEnvironment:
-        super().set_parallelism(parallelism)
-        return self
-
-    def set_max_parallelism(self, max_parallelism: int) -> StreamExecutionEnvironment:
-        super().set_max_parallelism(max_parallelism)
-        return self
-
-    def set_runtime_mode(self, execution_mode: RuntimeExecutionMode) -> StreamExecutionEnvironment:
-        super().set_runtime_mode(execution_mode)
-        return self
-
     # --- sources ------------------------------------------------------------------------------------------------
 
     def from_collection(self, collection: Iterable[Any], type_info: TypeInformation | None = None) -> DataStream:

@@ -1,6 +1,6 @@
 """What the driver decides about a job's epochs. Pure: no Spark, no clock, no thread.
 
-    next_epoch / epoch_of_range ─► EpochInput ─► (some runner) ─► rows ─► complete ─► EpochResult
+    next_epoch / epoch_of_range ─► EpochInput ─► (some runner) ─► reports ─► complete ─► EpochResult
 
 An epoch counts from the moment in which `complete` accepts its reports; until then it can be thrown away and run
 again from the manifest before it.
@@ -15,9 +15,10 @@ from typing import Any
 from millrace.common.errors import MillraceError
 from millrace.graph.job_graph import JobPlan, Vertex
 from millrace.runtime.epoch import EpochInput, OperatorReport, SubtaskId, SubtaskReport
+from millrace.runtime.metrics import merge_metrics
 from millrace.runtime.operators.feedback import FeedbackTail
 from millrace.runtime.operators.source import SourceOperator
-from millrace.runtime.rows import Row, SinkRecords, decode_report
+from millrace.runtime.rows import SinkRecords, decode_report
 from millrace.runtime.sources.base import Offset, Source
 from millrace.state.handles import StateHandles
 
@@ -52,7 +53,7 @@ class JobState:
 class Coordinator:
     """Cuts a job into epochs and keeps the account of them."""
 
-    def __init__(self, plan: JobPlan) -> None:
+    def __init__(self, plan: JobPlan, batch_mode: bool = False) -> None:
         self._plan = plan
         self._sources = _own_sources(plan)
         self._readers = {vertex.id: vertex.parallelism for vertex in plan.vertices}
@@ -60,6 +61,8 @@ class Coordinator:
         self._iterates = any(isinstance(node.operator, FeedbackTail) for v in plan.vertices for node in v.nodes)
         self._subtasks = {(v.id, index) for v in plan.vertices for index in range(v.parallelism)}
         self.state = JobState(offsets={node: source.initial_offset() for node, source in self._sources.items()})
+        # BATCH mode runs one epoch, which reads everything: how far the sources have come until then.
+        self._batch_ends = dict(self.state.offsets) if batch_mode else None
         self.operators: dict[int, OperatorReport] = {}
         self.accumulators: dict[str, tuple[Any, Any]] = {}
 
@@ -72,9 +75,9 @@ class Coordinator:
 
     def latest_offsets(self, now: int) -> dict[int, Offset]:
         """How far the next epoch may read."""
+        starts = self.state.offsets if self._batch_ends is None else self._batch_ends
         return {
-            node: source.latest_offset(self.state.offsets[node], now) if node not in self.state.finished else
-            self.state.offsets[node]
+            node: starts[node] if node in self.state.finished else source.latest_offset(starts[node], now)
             for node, source in self._sources.items()
         }
 
@@ -85,6 +88,9 @@ class Coordinator:
         """
         ends = self.latest_offsets(now)
         at_end = all(source.at_end(ends[node]) for node, source in self._sources.items())
+        if self._batch_ends is not None and not at_end:
+            self._batch_ends = ends
+            return None
         progress = any(ends[node] != self.state.offsets[node] for node in ends) or self.state.epoch == 0
         quiet = not self.state.feedback
         final = at_end and (not self._iterates or (quiet and not progress))
@@ -125,16 +131,16 @@ class Coordinator:
 
     # --- completing -------------------------------------------------------------------------------------
 
-    def complete(self, epoch: EpochInput, ends: dict[int, Offset], rows: Iterable[Row]) -> EpochResult:
-        """Accept an epoch's rows. Raises EpochRejectedError when they cannot count."""
+    def complete(self, epoch: EpochInput, ends: dict[int, Offset], payloads: Iterable[bytes]) -> EpochResult:
+        """Accept what an epoch's tasks told the driver. Raises EpochRejectedError when it cannot count."""
         reports: dict[SubtaskId, SubtaskReport] = {}
         records: list[tuple[int, int, SinkRecords]] = []
-        for row in rows:
-            report = decode_report(row.payload)
+        for payload in payloads:
+            seq, rank, report = decode_report(payload)
             if isinstance(report, SubtaskReport):
                 reports[report.vertex, report.subtask] = report
             else:
-                records.append((row.seq, row.rank, report))
+                records.append((seq, rank, report))
         self._verify(reports)
         self._account(reports.values())
         self.state = JobState(
@@ -176,14 +182,15 @@ class Coordinator:
                 )
 
     def _account(self, reports: Iterable[SubtaskReport]) -> None:
+        slowest: dict[int, int] = {}
         for report in reports:
             for node_id, operator in report.operators.items():
                 known = self.operators.setdefault(node_id, OperatorReport())
                 known.records_in += operator.records_in
                 known.records_out += operator.records_out
                 known.records_skipped += operator.records_skipped
-                known.watermark = operator.watermark
-                _merge_metrics(known.metrics, operator.metrics)
+                known.watermark = slowest[node_id] = min(operator.watermark, slowest.get(node_id, operator.watermark))
+                merge_metrics(known.metrics, operator.metrics)
             for name, (accumulator, share) in report.accumulators.items():
                 merged = self.accumulators.get(name)
                 value = share if merged is None else accumulator.merge(merged[1], share)
@@ -210,8 +217,8 @@ def _own_sources(plan: JobPlan) -> dict[int, Source]:
 def _feedback_of(reports: Iterable[SubtaskReport]) -> dict[SubtaskId, list[str]]:
     feedback: dict[SubtaskId, list[str]] = {}
     for report in reports:
-        for head, path in report.feedback.items():
-            feedback.setdefault((head, report.subtask), []).append(path)
+        for head, paths in report.feedback.items():
+            feedback.setdefault((head, report.subtask), []).extend(paths)
     return feedback
 
 
@@ -221,17 +228,3 @@ def _committables(reports: Iterable[SubtaskReport]) -> dict[int, list[Any]]:
         for node_id, committables in report.committables.items():
             found.setdefault(node_id, []).extend(committables)
     return found
-
-
-def _merge_metrics(known: dict[str, Any], news: dict[str, Any]) -> None:
-    for name, (kind, value) in news.items():
-        before = known.get(name)
-        if before is None or before[1] is None or kind == "gauge":
-            known[name] = (kind, value)
-        elif value is not None and kind == "distribution":
-            count, total, least, most = before[1]
-            known[name] = (
-                kind, (count + value[0], total + value[1], min(least, value[2]), max(most, value[3]))
-            )
-        elif value is not None:
-            known[name] = (kind, before[1] + value)

@@ -21,7 +21,7 @@ from millrace.graph.job_graph import JobPlan
 from millrace.graph.job_options import JobOptions
 from millrace.runtime.epoch import EpochInput
 from millrace.runtime.failure import TaskFailure
-from millrace.runtime.rows import Row
+from millrace.runtime.operators.sinks import CollectOperator
 from millrace.runtime.sources.base import Offset
 
 # How often an epoch whose reports do not fit together is run again before the job fails.
@@ -49,8 +49,8 @@ class CancelledError(Exception):
 class Runner(Protocol):
     """Runs epochs: on Spark, or in one process for tests."""
 
-    def run(self, epoch: EpochInput) -> list[Row]:
-        """Run an epoch and give back the rows for the driver. Raises TaskFailedError or CancelledError."""
+    def run(self, epoch: EpochInput) -> list[bytes]:
+        """Run an epoch and give back what its tasks report. Raises TaskFailedError or CancelledError."""
 
     def cancel(self) -> None:
         """End the epoch that is running, from another thread."""
@@ -71,12 +71,12 @@ class JobRun(JobClient):
         self.options = options
         self.job_id = job_id
         self.directory = directory
-        self.coordinator = Coordinator(plan)
+        self.coordinator = Coordinator(plan, options.batch_mode)
         self.cancelled = threading.Event()
         self.status = JobStatus.CREATED
         self.runner: Runner
         self._started = time.time()
-        self._results: dict[int, queue.Queue[Any]] = {}
+        self._results: dict[int, queue.Queue[Any]] = {node_id: queue.Queue() for node_id in _collecting(plan, options)}
         self._future: CompletableFuture[JobExecutionResult] = CompletableFuture()
         self._committers = _committers(plan)
         self._thread: threading.Thread | None = None
@@ -137,9 +137,9 @@ class JobRun(JobClient):
         for _ in range(_REJECTIONS):
             if self.cancelled.is_set():
                 raise CancelledError
-            rows = self.runner.run(epoch)
+            reports = self.runner.run(epoch)
             try:
-                result = self.coordinator.complete(epoch, ends, rows)
+                result = self.coordinator.complete(epoch, ends, reports)
                 break
             except EpochRejectedError as error:
                 rejected = error
@@ -157,20 +157,18 @@ class JobRun(JobClient):
             if records.node in self.options.print_sinks:
                 print_records(records, self.options.print_sinks[records.node], self._parallelism(records.node))
             else:
+                results = self._results[records.node]
                 for value in records.values:
-                    self._queue(records.node).put(value)
+                    results.put(value)
 
     def _parallelism(self, node_id: int) -> int:
         return self.plan.stream_graph.nodes[node_id].parallelism
-
-    def _queue(self, node_id: int) -> queue.Queue[Any]:
-        return self._results.setdefault(node_id, queue.Queue())
 
     # --- asking -----------------------------------------------------------------------------------------
 
     def results(self, node_id: int) -> Iterator[Any]:
         """What a collecting sink received, epoch by epoch, until the job ends; its error is raised at the end."""
-        results = self._queue(node_id)
+        results = self._results[node_id]
         while True:
             value = results.get()
             if isinstance(value, _End):
@@ -239,6 +237,12 @@ def run_bounded(job: JobRun) -> None:
         last = time.monotonic()
         if epoch.final:
             return
+
+
+def _collecting(plan: JobPlan, options: JobOptions) -> list[int]:
+    """The sinks whose records are the job's results."""
+    nodes = [node for vertex in plan.vertices for node in vertex.nodes]
+    return [node.id for node in nodes if isinstance(node.operator, CollectOperator) and node.id not in options.print_sinks]
 
 
 def _committers(plan: JobPlan) -> dict[int, Any]:

@@ -59,11 +59,13 @@ class KeyedTimerService:
 
     def register_event_time_timer(self, timestamp: int) -> None:
         """Call `on_timer` for this key once the watermark has reached `timestamp`."""
-        self._event.add(self._keys.key, self.namespace, _checked(timestamp))
+        if not self._operator.time_is_over:
+            self._event.add(self._keys.key, self.namespace, _checked(timestamp))
 
     def register_processing_time_timer(self, timestamp: int) -> None:
         """Call `on_timer` for this key in the first epoch at or after `timestamp`."""
-        self._processing.add(self._keys.key, self.namespace, _checked(timestamp))
+        if not self._operator.time_is_over:
+            self._processing.add(self._keys.key, self.namespace, _checked(timestamp))
 
     def delete_event_time_timer(self, timestamp: int) -> None:
         """Forget a timer; nothing happens when there is none."""

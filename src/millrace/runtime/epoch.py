@@ -75,7 +75,7 @@ class SubtaskReport:
     operators: dict[int, OperatorReport] = field(default_factory=dict)
     accumulators: dict[str, Any] = field(default_factory=dict)
     committables: dict[int, list[Any]] = field(default_factory=dict)
-    feedback: dict[int, str] = field(default_factory=dict)
+    feedback: dict[int, list[str]] = field(default_factory=dict)
     attempts: dict[int, set[int]] = field(default_factory=dict)
 
 

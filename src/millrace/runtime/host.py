@@ -6,8 +6,14 @@ import sys
 
 from millrace.runtime.epoch import EpochInput, JobSettings
 from millrace.runtime.level_task import LevelTask
+from millrace.runtime.router import Outbox
 from millrace.runtime.shipping import ShippedJob, load_vertex, publish_classes
 from millrace.runtime.subtask import Subtask
+
+
+def find_modules_in(python_path: tuple[str, ...]) -> None:
+    """Have this process find the program's modules, after all that it finds by itself."""
+    sys.path.extend(entry for entry in python_path if entry not in sys.path)
 
 
 class HostedJob:
@@ -17,15 +23,15 @@ class HostedJob:
         self._job = job
         self._settings = settings
         self._subtasks: dict[tuple[int, int], Subtask] = {}
-        for entry in settings.python_path:
-            if entry not in sys.path:
-                sys.path.append(entry)
+        find_modules_in(settings.python_path)
         publish_classes(job.classes)
 
-    def task(self, level: int, slot: int, epoch: EpochInput, attempt: int) -> LevelTask:
+    def task(
+        self, level: int, slot: int, epoch: EpochInput, attempt: int, outbox: Outbox | None = None
+    ) -> LevelTask:
         """The task for a slot of a level in an epoch."""
         subtasks = [self._subtask(vertex, index, epoch) for vertex, index in self._job.placement[level][slot]]
-        return LevelTask(level, slot, subtasks, epoch, attempt)
+        return LevelTask(level, slot, subtasks, epoch, outbox or Outbox(attempt))
 
     def _subtask(self, vertex_id: int, index: int, epoch: EpochInput) -> Subtask:
         key = (vertex_id, index)

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from millrace.runtime.batch import Batch
 from millrace.runtime.epoch import EpochInput
 from millrace.runtime.router import Outbox
-from millrace.runtime.rows import REPORT_LEVEL, SEQ_END, Row, decode_buffer, encode, origin_of
+from millrace.runtime.rows import SEQ_END, Row, decode_buffer, origin_of
 from millrace.runtime.subtask import Subtask
 
 # Rows are handed on when they hold this many bytes together.
@@ -25,12 +25,12 @@ ENTRY_CHANNEL = -1
 class LevelTask:
     """Runs the subtasks of one slot through one epoch."""
 
-    def __init__(self, level: int, slot: int, subtasks: list[Subtask], epoch: EpochInput, attempt: int) -> None:
+    def __init__(self, level: int, slot: int, subtasks: list[Subtask], epoch: EpochInput, outbox: Outbox) -> None:
         self._level = level
         self._slot = slot
         self._subtasks = {subtask.vertex.id: subtask for subtask in subtasks}
         self._epoch = epoch
-        self._outbox = Outbox(attempt)
+        self._outbox = outbox
 
     def run(self, rows: Iterable[Row]) -> Iterator[list[Row]]:
         """Read the rows that are for this slot, in order, and yield the rows that come of them."""
@@ -80,6 +80,6 @@ class LevelTask:
     def _end(self) -> None:
         for subtask in self._subtasks.values():
             report = subtask.end()
-            self._outbox.put(self._slot, REPORT_LEVEL, 0, encode(report))
+            self._outbox.report(self._slot, 0, report)
 
 

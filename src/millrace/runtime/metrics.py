@@ -107,3 +107,16 @@ class OperatorMetricGroup(metrics.MetricGroup):
     def snapshot(self) -> dict[str, Any]:
         """What all metrics report."""
         return {name: metric.report() for name, metric in self._registry.items()}
+
+
+def merge_metrics(known: dict[str, Any], news: dict[str, Any]) -> None:
+    """Add a subtask's report to what is known: counts are added up, the last gauge counts."""
+    for name, (kind, value) in news.items():
+        before = known.get(name)
+        if before is None or before[1] is None or kind == "gauge":
+            known[name] = (kind, value)
+        elif value is not None and kind == "distribution":
+            count, total, least, most = before[1]
+            known[name] = (kind, (count + value[0], total + value[1], min(least, value[2]), max(most, value[3])))
+        elif value is not None:
+            known[name] = (kind, before[1] + value)

@@ -21,7 +21,7 @@ from millrace.graph.partitioning import (
 )
 from millrace.runtime.batch import Batch
 from millrace.runtime.failure import UserCodeError
-from millrace.runtime.rows import SEQ_END, Row, encode, rank
+from millrace.runtime.rows import REPORT_LEVEL, SEQ_END, SEQ_FIRST, Row, encode, rank
 from millrace.state.key_groups import KeyRouter, key_group, subtask_of
 
 # A lane is sent when it holds this many records, even in the middle of a chunk: an operator that makes many
@@ -42,13 +42,23 @@ class Outbox:
         self.rows: list[Row] = []
         self.size = 0
         self._part = 0
+        self._placed = 0
 
     def put(self, slot: int, level: int, channel: int, payload: bytes, seq: int | None = None) -> None:
-        """Add a row at the current place."""
-        self._part += 1
-        place = rank(self.origin, channel, self._part)
-        self.rows.append(Row(slot, level, self.seq if seq is None else seq, place, payload))
+        """Add a row at the current place or, with `seq`, at that one, behind all that were put there before."""
+        if seq is None:
+            self._part += 1
+            seq, place = self.seq, rank(self.origin, channel, self._part)
+        else:
+            self._placed += 1
+            place = rank(0, channel, self._placed)
+        self.rows.append(Row(slot, level, seq, place, payload))
         self.size += len(payload)
+
+    def report(self, slot: int, channel: int, report: Any) -> None:
+        """Add a row for the driver, which is told its place in the order."""
+        place = rank(self.origin, channel, self._part + 1)
+        self.put(slot, REPORT_LEVEL, channel, encode((self.seq, place, report)))
 
     def move_to(self, seq: int, origin: int) -> None:
         """What follows comes from another place in the sources' order."""
@@ -73,12 +83,16 @@ class Lane:
 class Router:
     """Sends one output of a subtask along one edge."""
 
-    def __init__(self, edge: OutEdge, subtask: int, parallelism: int) -> None:
+    def __init__(self, edge: OutEdge, subtask: int, parallelism: int, seq: int | None = None) -> None:
         self.edge = edge
         self.subtask = subtask
+        self.seq = seq
         self.outbox = Outbox()
         self.lanes = [Lane() for _ in range(1 if isinstance(edge.partitioning, Broadcast) else edge.target_parallelism)]
         self.turn = 0
+        # What is to be dealt out evenly waits here: the records of one place are dealt out together.
+        self.held = Lane()
+        self.deal: Callable[[Batch], None] | None = None
         self._stamped = False
         self._pending = False
         self._split = _splitter(edge.partitioning, self, parallelism)
@@ -88,7 +102,7 @@ class Router:
         self.outbox = outbox
         self.turn = epoch + self.subtask
         self._pending = False
-        for lane in self.lanes:
+        for lane in (*self.lanes, self.held):
             lane.values.clear()
             lane.timestamps.clear()
 
@@ -100,6 +114,8 @@ class Router:
             self._stamped = stamped
         self._pending = True
         self._split(batch)
+        if len(self.held.values) >= LANE_RECORDS * len(self.lanes):
+            self.flush()
         for lane in self.lanes:
             if len(lane.values) >= LANE_RECORDS:
                 self.flush()
@@ -120,6 +136,10 @@ class Router:
 
     def _send(self, watermark: int | None, idle: bool) -> None:
         self._pending = False
+        if self.deal is not None and self.held.values:
+            self.deal(Batch(self.held.values, self.held.timestamps if self._stamped else None))
+            self.held.values.clear()
+            self.held.timestamps.clear()
         to_all = watermark is not None or idle
         for target, lane in enumerate(self.lanes):
             if lane.values or to_all:
@@ -135,8 +155,9 @@ class Router:
         lane.values.clear()
         lane.timestamps.clear()
         broadcast = isinstance(edge.partitioning, Broadcast)
+        seq = SEQ_END if watermark is not None and self.seq is not None else self.seq
         for subtask in range(edge.target_parallelism) if broadcast else (target,):
-            outbox.put(edge.target_slot + subtask, edge.target_level, channel, payload)
+            outbox.put(edge.target_slot + subtask, edge.target_level, channel, payload, seq)
 
 
 class KeyGroupRouter:
@@ -210,6 +231,8 @@ def make_router(edge: OutEdge, subtask: int, parallelism: int, batch: bool) -> R
     """The router for an edge; `parallelism` is the sender's, `batch` tells BATCH mode."""
     if batch and isinstance(edge.partitioning, KeyGroups):
         return KeyGroupRouter(edge, subtask, edge.partitioning.selector)
+    if batch and isinstance(edge.partitioning, Broadcast):
+        return Router(edge, subtask, parallelism, seq=SEQ_FIRST)
     return Router(edge, subtask, parallelism)
 
 
@@ -273,16 +296,18 @@ def _by_key(selector: Callable[[Any], Any], lanes: list[Lane], router: KeyRouter
 
     def split(batch: Batch) -> None:
         values = batch.values
-        rest = iter(values)
+        rest, paired = iter(values), iter(values)
         try:
             if batch.timestamps is None:
-                for key, value in zip(map(selector, rest), values):  # noqa: B905 (strict costs time here)
+                for key, value in zip(map(selector, rest), paired):  # noqa: B905 (strict costs time here)
                     plain[key](value)
             else:
-                for key, value, timestamp in zip(map(selector, rest), values, batch.timestamps):  # noqa: B905
+                for key, value, timestamp in zip(map(selector, rest), paired, batch.timestamps):  # noqa: B905
                     put_value, put_timestamp = stamped[key]
                     put_value(value)
                     put_timestamp(timestamp)
+            if length_hint(paired):
+                raise RuntimeError("the key selector raised StopIteration")
         except Exception as error:
             record = values[len(values) - length_hint(rest) - 1]
             raise UserCodeError.wrap(error, selector, record, "the key selector") from error
@@ -306,24 +331,20 @@ def _by_partitioner(
         return target
 
     def split(batch: Batch) -> None:
-        for value in batch.values:
-            lanes[target_of(value)].values.append(value)
-        if batch.timestamps is not None:
-            for value, timestamp in zip(batch.values, batch.timestamps, strict=True):
-                lanes[target_of(value)].timestamps.append(timestamp)
+        _deal(batch, [lanes[target_of(value)] for value in batch.values])
 
     return split
 
 
 def _evenly(lanes: list[Lane], router: Router) -> Callable[[Batch], None]:
-    """Each batch is cut into as many runs as there are lanes, and the odd records move on from batch to batch.
+    """The records of a place are cut into as many runs as there are lanes; the odd ones move on from place to place.
 
-    Runs and not single records: read in the order of their channels, they give the batch's order back, which is
+    Runs and not single records: read in the order of their channels, they give the place's order back, which is
     what makes a program's result the same at every parallelism.
     """
     count = len(lanes)
 
-    def split(batch: Batch) -> None:
+    def deal(batch: Batch) -> None:
         size = len(batch.values)
         turn = router.turn % count
         bounds = [(lane * size + turn) // count for lane in range(count + 1)]
@@ -333,7 +354,8 @@ def _evenly(lanes: list[Lane], router: Router) -> Callable[[Batch], None]:
             if batch.timestamps is not None:
                 lane.timestamps.extend(batch.timestamps[start:stop])
 
-    return split
+    router.deal = deal
+    return _into(router.held)
 
 
 def _neighbours(lanes: list[Lane], subtask: int, parallelism: int) -> list[Lane]:
@@ -346,12 +368,16 @@ def _neighbours(lanes: list[Lane], subtask: int, parallelism: int) -> list[Lane]
 def _at_random(lanes: list[Lane], router: Router) -> Callable[[Batch], None]:
     def split(batch: Batch) -> None:
         outbox = router.outbox
-        draw = random.Random(hash((outbox.seq, outbox.origin, router.edge.channel, router.subtask)))
-        targets = draw.choices(range(len(lanes)), k=len(batch.values))
-        for target, value in zip(targets, batch.values, strict=True):
-            lanes[target].values.append(value)
-        if batch.timestamps is not None:
-            for target, timestamp in zip(targets, batch.timestamps, strict=True):
-                lanes[target].timestamps.append(timestamp)
+        place = (outbox.seq, outbox.origin, router.edge.channel, router.subtask, router.turn)
+        router.turn += len(batch.values)
+        _deal(batch, random.Random(hash(place)).choices(lanes, k=len(batch.values)))
 
     return split
+
+
+def _deal(batch: Batch, targets: list[Lane]) -> None:
+    for lane, value in zip(targets, batch.values, strict=True):
+        lane.values.append(value)
+    if batch.timestamps is not None:
+        for lane, timestamp in zip(targets, batch.timestamps, strict=True):
+            lane.timestamps.append(timestamp)

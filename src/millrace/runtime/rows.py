@@ -24,6 +24,9 @@ REPORT_LEVEL = 1 << 30
 # The place of what comes after every record of the epoch (timers and watermarks of its end).
 SEQ_END = 1 << 62
 
+# The place of what comes before every record: in BATCH mode, all of a broadcast stream.
+SEQ_FIRST = -1
+
 _BITS = 20
 _MASK = (1 << _BITS) - 1
 
@@ -91,6 +94,7 @@ def decode_buffer(payload: Any) -> Buffer:
     return Buffer._make(pickle.loads(payload))
 
 
-def decode_report(payload: Any) -> Any:
-    """The report in a row of REPORT_LEVEL."""
-    return pickle.loads(payload)
+def decode_report(payload: Any) -> tuple[int, int, Any]:
+    """The report in a row of REPORT_LEVEL, behind its place: `(seq, rank, report)`."""
+    seq, place, report = pickle.loads(payload)
+    return seq, place, report

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from pathlib import PurePosixPath
 from typing import Any
 
+from millrace.common.time import MIN_TIMESTAMP
 from millrace.graph.job_graph import Vertex
 from millrace.graph.partitioning import KeyGroups
 from millrace.graph.stream_graph import StreamNode
@@ -18,9 +19,9 @@ from millrace.runtime.failure import UserCodeError
 from millrace.runtime.operators.base import ChainedReceiver, Operator, Output, TypedOutput, has_own_state
 from millrace.runtime.operators.source import SourceOperator
 from millrace.runtime.router import Outbox, make_router
-from millrace.runtime.rows import REPORT_LEVEL, SEQ_END, Buffer, SinkRecords, encode
+from millrace.runtime.rows import SEQ_END, Buffer, SinkRecords
 from millrace.state.descriptors import ListStateDescriptor
-from millrace.state.files import open_files
+from millrace.state.files import JobFiles, open_files
 from millrace.state.handles import StateHandles
 from millrace.state.subtask import OperatorBackends, SubtaskState
 
@@ -35,18 +36,21 @@ class Subtask:
     state, at the version that the epoch names, is the subtask. `vertex` is this subtask's own copy.
     """
 
-    def __init__(self, vertex: Vertex, index: int, settings: JobSettings) -> None:
+    def __init__(
+        self, vertex: Vertex, index: int, settings: JobSettings, files: JobFiles | None = None
+    ) -> None:
         self.vertex = vertex
         self.index = index
         self.settings = settings
         self.name = f"{vertex.name} ({index + 1}/{vertex.parallelism})"
         self.epoch = EpochInput(0, 0)
         self.outbox = Outbox()
-        self._files = open_files(settings.directory)
+        self._files = files or open_files(settings.directory)
         self.state = SubtaskState(self._files, str(vertex.id), index, allow_pickle=True)
-        self._at_rest = False
+        self._at_rest = True
+        self._broken = False
         self.restored = False
-        self._feedback: dict[int, str] = {}
+        self._feedback: dict[int, list[str]] = {}
         self._attempts: dict[int, set[int]] = {}
         self._opened: list[Operator] = []
         self._sides = [edge.input for edge in vertex.inputs for _ in range(edge.parallelism)]
@@ -112,6 +116,8 @@ class Subtask:
         for _, router in self.routers:
             router.begin(outbox, epoch.number)
         self.state.clock.now = epoch.processing_time
+        if not self._at_rest:
+            self._forget_attempt()
         self.restored = self.state.open(epoch.state.get((self.vertex.id, self.index)))
         moved = not self._opened or self.state.last_open != "kept"
         self._at_rest = False
@@ -122,15 +128,26 @@ class Subtask:
         for operator in self.operators.values():
             operator.context.committables.clear()
             operator.records_in = operator.records_skipped = operator.output.records_out = 0
-        self._guarded(lambda operator: operator.begin(), self.vertex.nodes)
+        # Last operator first: timers and feedback emit as soon as the epoch begins.
+        self._guarded(lambda operator: operator.begin(), self.vertex.nodes[::-1])
+
+    def _forget_attempt(self) -> None:
+        """An attempt failed here: what it counted and what it gathered must not count."""
+        self._batch_input = self._make_batch_input()
+        for operator in self.operators.values():
+            operator.context.metrics.snapshot()
+            for accumulator in operator.context.accumulators.values():
+                accumulator.reset_local()
 
     def can_continue(self, epoch: EpochInput) -> bool:
         """Whether this instance can run the epoch.
 
         A function that keeps operator state in its own fields (CheckpointedFunction) is only as good as these
         fields are: where another process had the last epoch, or an attempt failed here, a new instance has to be
-        restored from state.
+        restored from state. An instance whose functions could not all be opened is of no use.
         """
+        if self._broken:
+            return False
         if not self._opened or not any(has_own_state(operator.function) for operator in self.operators.values()):
             return True
         handles = epoch.state.get((self.vertex.id, self.index)) or StateHandles()
@@ -142,13 +159,17 @@ class Subtask:
             operator = self.operators[node.id]
             if operator not in self._opened:
                 self._opened.append(operator)
+                self._broken = True
                 self._guarded(lambda operator: operator.open(), (node,))
+                self._broken = False
 
     def _restore_clock(self) -> None:
         self._own = self.state.operator(_OWN_STATE).operator.get_list_state(ListStateDescriptor("clock"))
         saved = self._own.get()
         if not saved:
             self.clock = WatermarkClock(self.vertex.channels)
+            for operator in self.operators.values():
+                operator.watermark = MIN_TIMESTAMP
         else:
             clock, watermarks = saved[0]
             self.clock.restore(clock)
@@ -229,7 +250,8 @@ class Subtask:
             watermarks = {node_id: operator.watermark for node_id, operator in self.operators.items()}
             self._own.update([(self.clock.snapshot(), watermarks)])
             report.state = self.state.snapshot(self.epoch.number, f"{self.settings.attempt}.{self.outbox.attempt}")
-        self._at_rest = True
+        # Without a snapshot, the functions' own fields are ahead of their state: only a new instance can go back.
+        self._at_rest = self.epoch.keep_state
         return report
 
     def _report_operator(self, report: SubtaskReport, node_id: int, operator: Operator) -> None:
@@ -260,7 +282,7 @@ class Subtask:
     def to_driver(self, records: SinkRecords) -> None:
         """Hand records to the driver, with their place in the order."""
         slot = self.vertex.slot + self.index
-        self.outbox.put(slot, REPORT_LEVEL, self.index, encode(records))
+        self.outbox.report(slot, self.index, records)
 
     def feedback(self) -> list[bytes]:
         """What was kept for this subtask, the head of an iteration, in the epoch before."""
@@ -269,10 +291,11 @@ class Subtask:
 
     def feed_back(self, head: int, payload: bytes) -> None:
         """Keep something for the head of an iteration in the next epoch."""
-        name = f"{self.epoch.number}-{self.outbox.attempt}.feedback"
+        earlier = self._feedback.setdefault(head, [])
+        name = f"{self.epoch.number}-{self.outbox.attempt}-{self.vertex.id}-{len(earlier)}.feedback"
         path = str(PurePosixPath("feedback", str(head), str(self.index), name))
         self._files.write(path, payload)
-        self._feedback[head] = path
+        earlier.append(path)
 
     def close(self) -> list[BaseException]:
         """Close every function that was opened, whatever happens; the errors are given back."""

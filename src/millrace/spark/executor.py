@@ -59,7 +59,7 @@ class SparkExecutor:
 
     def _spark(self) -> SparkSession:
         if self._session is None:
-            self._session = self._given_session() or _own_session(self._configuration)
+            self._session = self._given_session() or own_session(self._configuration)
         return self._session
 
     def _given_session(self) -> SparkSession | None:
@@ -72,7 +72,8 @@ class SparkExecutor:
 _OWN: list[SparkSession] = []
 
 
-def _own_session(configuration: Mapping[str, str]) -> SparkSession:
+def own_session(configuration: Mapping[str, str]) -> SparkSession:
+    """The embedded session; the configuration counts for whoever asks first."""
     if not _OWN:
         _OWN.append(open_session(configuration))
         atexit.register(close_own_session)

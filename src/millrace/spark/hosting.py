@@ -4,21 +4,40 @@ from __future__ import annotations
 
 import pickle
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from millrace.runtime.epoch import JobSettings
-from millrace.runtime.host import HostedJob
+from millrace.runtime.host import HostedJob, find_modules_in
 from millrace.runtime.shipping import ShippedJob
 from millrace.spark.link import LinkAddress
 from millrace.spark.worker import WorkerLink
 
 
-@dataclass
 class Hosted:
-    """A job and its line to the driver."""
+    """A job and its line to the driver. The line comes first: it also tells when the job cannot be loaded."""
 
-    job: HostedJob
-    link: WorkerLink
+    def __init__(self, reference: JobReference) -> None:
+        self._reference = reference
+        self._loaded: HostedJob | None = None
+        self.link = WorkerLink.connect(reference.address, self._close, reference.workers_exit)
+
+    @cached_property
+    def job(self) -> HostedJob:
+        """The job, loaded when it is needed first."""
+        python_path, payload = pickle.loads(self._reference.job.value)
+        find_modules_in(python_path)
+        shipped, settings = pickle.loads(payload)
+        assert isinstance(shipped, ShippedJob)
+        assert isinstance(settings, JobSettings)
+        self._loaded = HostedJob(shipped, settings)
+        return self._loaded
+
+    def _close(self) -> None:
+        _HOSTED.pop(self._reference.run, None)
+        errors = self._loaded.close() if self._loaded is not None else []
+        if errors:
+            raise ExceptionGroup("closing the job's functions failed", errors)  # type: ignore[type-var]
 
 
 _HOSTED: dict[str, Hosted] = {}
@@ -40,16 +59,5 @@ class JobReference:
         """The job in this process."""
         found = _HOSTED.get(self.run)
         if found is None:
-            shipped, settings = pickle.loads(self.job.value)
-            assert isinstance(shipped, ShippedJob)
-            assert isinstance(settings, JobSettings)
-            job = HostedJob(shipped, settings)
-            found = Hosted(job, WorkerLink.connect(self.address, lambda: self._close(job), self.workers_exit))
-            _HOSTED[self.run] = found
+            found = _HOSTED[self.run] = Hosted(self)
         return found
-
-    def _close(self, job: HostedJob) -> None:
-        _HOSTED.pop(self.run, None)
-        errors = job.close()
-        if errors:
-            raise ExceptionGroup("closing the job's functions failed", errors)  # type: ignore[type-var]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+from functools import cached_property
 from typing import Any
 from uuid import uuid4
 
@@ -11,14 +13,14 @@ from pyspark.sql import functions as F
 
 from millrace.common.errors import MillraceError
 from millrace.driver.job import CancelledError, JobRun, TaskFailedError
-from millrace.runtime.epoch import EpochInput, JobSettings
+from millrace.runtime.epoch import EpochInput, JobSettings, SubtaskId
 from millrace.runtime.failure import TaskFailure
-from millrace.runtime.rows import Row
 from millrace.runtime.shipping import ShippedJob, ship
 from millrace.spark.hosting import JobReference
 from millrace.spark.link import JobLink
+from millrace.spark.prepared import PreparedLine
 from millrace.spark.session import link_host
-from millrace.spark.stage import SCHEMA, EntryTask, StageTask
+from millrace.spark.stage import SCHEMA, EntryTask, StageTask, encode_epoch
 
 
 class SparkRunner:
@@ -30,7 +32,8 @@ class SparkRunner:
         self._job = job
         self._shipped: ShippedJob = ship(job.plan)
         self._link = JobLink(link_host(spark), workers_exit=owned, on_failure=self._failed)
-        self._broadcast = spark.sparkContext.broadcast(cloudpickle.dumps((self._shipped, settings)))
+        payload = cloudpickle.dumps((self._shipped, settings))
+        self._broadcast = spark.sparkContext.broadcast(pickle.dumps((settings.python_path, payload)))
         self._reference = JobReference(self._run, self._broadcast, self._link.address, owned)
         self._entries: dict[int, DataFrame] = {}
         self._closed = False
@@ -39,26 +42,44 @@ class SparkRunner:
         """The DataFrames that the next epoch reads, by source vertex; they are read once."""
         self._entries = entries
 
-    def run(self, epoch: EpochInput) -> list[Row]:
-        """Run an epoch; the rows for the driver are what leaves the last stage."""
-        entries = self._entries
+    def run(self, epoch: EpochInput) -> list[bytes]:
+        """Run an epoch; what its tasks report is what leaves the last stage."""
         try:
-            self._spark.sparkContext.setJobGroup(self._run, f"{self._job.options.job_name}, epoch {epoch.number}", True)
-            table = self._stages(epoch, entries).collect()
+            self._announce(epoch)
+            if self._entries:
+                reports = [bytes(row.payload) for row in self._stages(self._entries).select("payload").collect()]
+            else:
+                reports = self._line.run()
         except Exception as error:
             raise self._explained(error) from None
         self._entries = {}
-        return [Row(*row) for row in table]
+        return reports
 
-    def _stages(self, epoch: EpochInput, entries: dict[int, DataFrame]) -> DataFrame:
+    def _announce(self, epoch: EpochInput) -> None:
+        """Give the epoch's input to the tasks of the Spark job that this thread starts next."""
+        context = self._spark.sparkContext
+        context.setJobGroup(self._run, f"{self._job.options.job_name}, epoch {epoch.number}", True)
+        for task, wanted in self._tasks:
+            context.setLocalProperty(task.property_name, encode_epoch(epoch.for_subtasks(wanted)))
+
+    @cached_property
+    def _tasks(self) -> list[tuple[StageTask, set[SubtaskId]]]:
+        """The tasks of the levels, with their subtasks."""
+        return [
+            (StageTask(self._reference, level), {subtask for slot in placed for subtask in slot})
+            for level, placed in enumerate(self._shipped.placement)
+        ]
+
+    @cached_property
+    def _line(self) -> PreparedLine:
+        return PreparedLine(self._stages({}))
+
+    def _stages(self, entries: dict[int, DataFrame]) -> DataFrame:
         """The line of stages: level after level, with an exchange between."""
-        slots = self._shipped.slots
         frame = self._first(entries)
-        for level, placed in enumerate(self._shipped.placement):
-            if level or entries:
-                frame = _exchange(frame, slots[level])
-            wanted = {subtask for slot in placed for subtask in slot}
-            task = StageTask(self._reference, level, epoch.for_subtasks(wanted))
+        for task, _ in self._tasks:
+            if task.level or entries:
+                frame = _exchange(frame, self._shipped.slots[task.level])
             frame = frame.mapInArrow(task, SCHEMA)
         return frame
 
@@ -75,7 +96,8 @@ class SparkRunner:
 
     def _entry(self, vertex_id: int, frame: DataFrame) -> DataFrame:
         vertex = self._job.plan.vertex(vertex_id)
-        return frame.mapInArrow(EntryTask(vertex.id, vertex.slot, vertex.parallelism, tuple(frame.columns)), SCHEMA)
+        task = EntryTask(self._reference, vertex.id, vertex.slot, vertex.parallelism, tuple(frame.columns))
+        return frame.mapInArrow(task, SCHEMA)
 
     def _explained(self, error: BaseException) -> BaseException:
         """What ended a Spark job: a task's failure that the line told of, a cancellation, or Spark itself."""

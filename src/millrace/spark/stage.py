@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import base64
+import contextlib
+import pickle
+import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+import cloudpickle
 import pyarrow as pa
 from pyspark import TaskContext
 
@@ -28,17 +33,35 @@ _ARROW = pa.schema(
 )
 
 
+def encode_epoch(epoch: EpochInput) -> str:
+    """An epoch's input as a property of a Spark job."""
+    return base64.b85encode(zlib.compress(cloudpickle.dumps(epoch), 1)).decode()
+
+
+def decode_epoch(text: str | None) -> EpochInput:
+    """The epoch's input, in a task."""
+    assert text is not None
+    epoch = pickle.loads(zlib.decompress(base64.b85decode(text)))
+    assert isinstance(epoch, EpochInput)
+    return epoch
+
+
 class TaskFailed(Exception):
     """Ends a task whose failure the driver knows already, in detail."""
 
 
 @dataclass(frozen=True)
 class StageTask:
-    """One level of a job in one epoch. An instance travels with each task, so it is small."""
+    """One level of a job. It is the same in every epoch, so that Spark can run the same plan again and again; what
+    is new in an epoch comes as a property of the Spark job."""
 
     job: JobReference
     level: int
-    epoch: EpochInput
+
+    @property
+    def property_name(self) -> str:
+        """Where this level's `EpochInput` is, in the properties of the Spark job."""
+        return f"millrace.level.{self.level}"
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Run this task's slot."""
@@ -46,23 +69,23 @@ class StageTask:
         assert context is not None
         slot, attempt = context.partitionId(), context.taskAttemptId()
         hosted = self.job.hosted()
-        with hosted.link.running():
-            yield from self._run(hosted, slot, attempt, batches)
-
-    def _run(
-        self, hosted: Hosted, slot: int, attempt: int, batches: Iterator[pa.RecordBatch]
-    ) -> Iterator[pa.RecordBatch]:
-        try:
-            task = hosted.job.task(self.level, slot, self.epoch, attempt)
+        with hosted.link.running(), _telling(hosted, f"level {self.level}, slot {slot}"):
+            epoch = decode_epoch(context.getLocalProperty(self.property_name))
+            task = hosted.job.task(self.level, slot, epoch, attempt)
             for rows in task.run(_rows(batches)):
                 if rows:
                     yield _batch(rows)
-        except GeneratorExit:
-            raise
-        except Exception as error:
-            failure = describe_failure(error, f"level {self.level}, slot {slot}")
-            hosted.link.report_failure(failure.encode())
-            raise TaskFailed(failure.message) from None
+
+
+@contextlib.contextmanager
+def _telling(hosted: Hosted, place: str) -> Iterator[None]:
+    """Tell the driver why a task fails, before Spark does."""
+    try:
+        yield
+    except Exception as error:
+        failure = describe_failure(error, place)
+        hosted.link.report_failure(failure.encode())
+        raise TaskFailed(failure.message) from None
 
 
 def _rows(batches: Iterator[pa.RecordBatch]) -> Iterator[Row]:
@@ -94,6 +117,7 @@ def _batch(rows: list[Row]) -> pa.RecordBatch:
 class EntryTask:
     """Turns the rows of a DataFrame into buffers for its source vertex; each of Spark's partitions is a split."""
 
+    job: JobReference
     vertex: int
     slot: int
     parallelism: int
@@ -101,6 +125,11 @@ class EntryTask:
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Wrap one partition."""
+        hosted = self.job.hosted()
+        with hosted.link.running(), _telling(hosted, "a DataFrame's partition"):
+            yield from self._wrap(batches)
+
+    def _wrap(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         from millrace.common.types import Row as Record
 
         context = TaskContext.get()

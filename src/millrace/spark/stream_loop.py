@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import logging
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,14 @@ from millrace.spark.session import LOCAL_CHECKPOINT_SETTINGS, has_local_checkpoi
 
 class EpochAborted(Exception):
     """Leaves Spark's callback in place of what went wrong, which Spark could only turn into text."""
+
+
+def _not_told_elsewhere(record: logging.LogRecord) -> bool:
+    """py4j logs what leaves a callback; of this one the program hears by the job's own error."""
+    return not (record.exc_info and isinstance(record.exc_info[1], EpochAborted))
+
+
+logging.getLogger("py4j.clientserver").addFilter(_not_told_elsewhere)
 
 
 class StreamLoop:

@@ -17,21 +17,27 @@ from millrace.graph.stream_graph import StreamGraph
 from millrace.runtime.epoch import EpochInput, JobSettings
 from millrace.runtime.failure import describe_failure
 from millrace.runtime.host import HostedJob
+from millrace.runtime.level_task import LevelTask
 from millrace.runtime.rows import Row
 from millrace.runtime.shipping import ship
+
+from .faults import Faults, InjectedFault
 
 
 class InProcessRunner:
     """Runs epochs level by level. `processes` worker processes are imitated: each has its own copy of the job, and
     a slot moves from one to the next with every epoch, so that state has to travel as it does on Spark."""
 
-    def __init__(self, job: JobRun, settings: JobSettings, processes: int = 2) -> None:
+    def __init__(
+        self, job: JobRun, settings: JobSettings, processes: int = 2, faults: Faults | None = None
+    ) -> None:
         self._shipped = ship(job.plan)
         self._job = job
         self._hosts = [HostedJob(self._shipped, settings) for _ in range(processes)]
         self._attempts = itertools.count(1)
+        self._faults = faults
 
-    def run(self, epoch: EpochInput) -> list[Row]:
+    def run(self, epoch: EpochInput) -> list[bytes]:
         """Run an epoch."""
         rows: list[Row] = []
         for level, slots in enumerate(self._shipped.slots):
@@ -42,15 +48,30 @@ class InProcessRunner:
             for slot, share in enumerate(shares):
                 share.sort(key=lambda row: (row.seq, row.rank))
                 rows += self._run_task(level, slot, epoch, share)
-        return rows
+        return [row.payload for row in rows]
 
     def _run_task(self, level: int, slot: int, epoch: EpochInput, share: list[Row]) -> list[Row]:
-        host = self._hosts[(epoch.number + slot) % len(self._hosts)]
+        process = epoch.number + slot
         try:
-            task = host.task(level, slot, epoch, next(self._attempts))
-            return [row for rows in task.run(share) for row in rows]
+            while True:
+                try:
+                    return self._run_attempt(process, level, slot, epoch, share)
+                except InjectedFault:
+                    assert self._faults is not None
+                    process += self._faults.moves()
         except Exception as error:
             raise TaskFailedError(describe_failure(error, f"level {level}, slot {slot}")) from error
+
+    def _run_attempt(self, process: int, level: int, slot: int, epoch: EpochInput, share: list[Row]) -> list[Row]:
+        host = self._hosts[process % len(self._hosts)]
+        attempt = next(self._attempts)
+        if self._faults is None:
+            return _rows(host.task(level, slot, epoch, attempt), share)
+        outbox = self._faults.outbox(attempt)
+        rows = _rows(host.task(level, slot, epoch, attempt, outbox), share)
+        if outbox.fails:
+            outbox.give_up()
+        return rows
 
     def cancel(self) -> None:
         """The epoch in progress ends by itself."""
@@ -60,11 +81,24 @@ class InProcessRunner:
         return [str(error) for host in self._hosts for error in host.close()]
 
 
-class InProcessExecutor:
-    """Takes a program's graph and runs it in this process."""
+def _rows(task: LevelTask, share: list[Row]) -> list[Row]:
+    return [row for rows in task.run(share) for row in rows]
 
-    def __init__(self, processes: int = 2) -> None:
+
+class InProcessExecutor:
+    """Takes a program's graph and runs it in this process.
+
+    >>> from millrace.datastream import StreamExecutionEnvironment
+    >>> env = StreamExecutionEnvironment.create_with_executor(InProcessExecutor())
+    >>> env.from_collection([1, 2]).map(lambda number: number + 1).execute_and_collect(limit=2)
+    [2, 3]
+
+    With `faults`, task attempts fail on purpose and are run again; the result must be the same.
+    """
+
+    def __init__(self, processes: int = 2, faults: Faults | None = None) -> None:
         self._processes = processes
+        self._faults = faults
 
     def submit(self, graph: StreamGraph, options: JobOptions) -> JobRun:
         """Start a job."""
@@ -72,8 +106,9 @@ class InProcessExecutor:
         directory = tempfile.mkdtemp(prefix="millrace-test-")
         job = JobRun(plan_job(graph), options, job_id, directory)
         settings = job_settings(job_id, directory, options)
-        runner = InProcessRunner(job, settings, self._processes)
+        runner = InProcessRunner(job, settings, self._processes, self._faults)
         job.start(lambda _: runner, run_bounded)
         return job
 
-
+    def close(self) -> None:
+        """There is nothing to give back."""

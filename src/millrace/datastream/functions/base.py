@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Generic, Protocol, TypeVar
 
 from millrace.runtime.context import RuntimeContext
+from millrace.runtime.operators import own_state
 from millrace.state.api import OperatorStateStore
 
 IN = TypeVar("IN")
@@ -228,3 +229,7 @@ class CheckpointListener(ABC):
 
     def notify_checkpoint_aborted(self, checkpoint_id: int) -> None:  # noqa: B027 - optional
         """The checkpoint came to nothing."""
+
+
+FunctionInitializationContext.register(own_state.FunctionInitializationContext)
+FunctionSnapshotContext.register(own_state.FunctionSnapshotContext)

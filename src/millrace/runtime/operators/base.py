@@ -207,7 +207,9 @@ class Operator:
     def end_of_epoch(self) -> None:
         """The epoch's records are all here: put what must survive it into state."""
         if self.context.keeps_state:
-            snapshot_function(self.function, self.context.backends.operator, self.context.epoch)
+            snapshot_function(
+                self.function, self.context.backends.operator, self.context.epoch, self.context.processing_time
+            )
 
     # --- helpers for subclasses -----------------------------------------------------------------------
 

@@ -18,6 +18,9 @@ class KeyedOperator(Operator):
 
     keyed = True
 
+    #: BATCH mode: a key's last timers fire. Those that they set are dropped, as in Flink: no end would be in sight.
+    time_is_over = False
+
     selectors: tuple[Callable[[Any], Any], ...] = ()
 
     def open(self) -> None:
@@ -59,13 +62,15 @@ class KeyedOperator(Operator):
         raise NotImplementedError
 
     def finish_key(self) -> None:
-        """BATCH mode: the key's records are complete, so event time ends for it: its timers fire, its state goes."""
-        watermark, self.watermark = self.watermark, MAX_WATERMARK
-        self._fire(self.event_timers, MAX_WATERMARK, TimeDomain.EVENT_TIME)
-        self.watermark = watermark
+        """BATCH mode: the key's records are complete, so time ends for it: its timers fire, its state goes."""
+        watermark, self.watermark, self.time_is_over = self.watermark, MAX_WATERMARK, True
+        try:
+            self._fire(self.event_timers, MAX_WATERMARK, TimeDomain.EVENT_TIME)
+            self._fire(self.processing_timers, MAX_WATERMARK, TimeDomain.PROCESSING_TIME)
+        finally:
+            self.watermark, self.time_is_over = watermark, False
         for table in self.backends.keyed.tables():
             table.reset()
-        self.processing_timers.reset()
 
 
 class ReduceOperator(KeyedOperator):

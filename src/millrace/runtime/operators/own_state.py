@@ -29,12 +29,17 @@ class FunctionInitializationContext:
 class FunctionSnapshotContext:
     """Given to `snapshot_state`. Every epoch is a consistent cut, and so a checkpoint."""
 
-    def __init__(self, epoch: int) -> None:
+    def __init__(self, epoch: int, processing_time: int) -> None:
         self._epoch = epoch
+        self._processing_time = processing_time
 
     def get_checkpoint_id(self) -> int:
         """Number of the epoch."""
         return self._epoch
+
+    def get_checkpoint_timestamp(self) -> int:
+        """The epoch's processing time."""
+        return self._processing_time
 
 
 def has_own_state(function: Any) -> bool:
@@ -52,12 +57,12 @@ def restore_function(function: Any, store: Any, restored: bool) -> None:
             function.restore_state(saved)
 
 
-def snapshot_function(function: Any, store: Any, epoch: int) -> None:
+def snapshot_function(function: Any, store: Any, epoch: int, processing_time: int) -> None:
     """Have a function put its state into the store."""
     if not has_own_state(function):
         return
     if callable(getattr(function, "initialize_state", None)):
-        function.snapshot_state(FunctionSnapshotContext(epoch))
+        function.snapshot_state(FunctionSnapshotContext(epoch, processing_time))
     else:
-        saved = function.snapshot_state(epoch, epoch)
+        saved = function.snapshot_state(epoch, processing_time)
         store.get_list_state(ListStateDescriptor(_LIST_STATE)).update(list(saved or ()))

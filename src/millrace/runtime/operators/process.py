@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from operator import length_hint
 from typing import Any
 
 from millrace.runtime.batch import Batch
 from millrace.runtime.contexts import ElementContext, KeyedTimerService, TimerService
+from millrace.runtime.failure import UserCodeError
 from millrace.runtime.operators.base import Operator
 from millrace.runtime.operators.keyed import KeyedOperator
 from millrace.runtime.operators.stateless import emit_results
@@ -59,45 +61,82 @@ def process_records(operator: Operator, call: Callable[[Any, Any], Any], context
     emit_results(operator, stamped, batch)
 
 
-def process_keyed(  # noqa: C901 (two loops and not one with a branch in it: this is the hot path)
+def process_keyed(
     operator: KeyedOperator,
     call: Callable[[Any, Any], Any],
     context: Any,
     batch: Batch,
     selector: Callable[[Any], Any],
 ) -> None:
-    """Call a keyed process function on each record: the hot path of stateful programs (benchmarks/README.md)."""
+    """Call a keyed process function on each record."""
     results: list[Any] = []
     stamps: list[int] | None = None
-    keys, values, extend = operator.keys, batch.values, results.extend
-    rest = iter(values)
+    if operator.policy.action != "fail":
+        call = _whole(call)
+    rest, paired = iter(batch.values), iter(batch.values)
     if batch.timestamps is None:
         context._timestamp = None
-        records = zip(map(selector, rest), values)  # noqa: B905 (strict costs time here)
-        while True:
-            try:
-                for keys.key, value in records:
-                    found = call(value, context)
-                    if found is not None:
-                        extend(found)
-                break
-            except Exception as error:
-                operator.bad_record(values[len(values) - length_hint(rest) - 1], error)
+        records = zip(map(selector, rest), paired)  # noqa: B905 (strict costs time here)
+        run = partial(_call_each, operator.keys, records, call, context, results)
     else:
         stamps = []
-        stamped = zip(map(selector, rest), values, batch.timestamps)  # noqa: B905
-        while True:
-            try:
-                for keys.key, value, context._timestamp in stamped:
-                    found = call(value, context)
-                    if found is not None:
-                        extend(found)
-                        missing = len(results) - len(stamps)
-                        if missing:
-                            stamps.extend([context._timestamp] * missing)
-                break
-            except Exception as error:
-                del results[len(stamps) :]
-                operator.bad_record(values[len(values) - length_hint(rest) - 1], error)
+        stamped = zip(map(selector, rest), paired, batch.timestamps)  # noqa: B905
+        run = partial(_call_each_stamped, operator.keys, stamped, call, context, results, stamps)
+    while True:
+        try:
+            run()
+            if length_hint(paired):
+                raise RuntimeError("the key selector raised StopIteration")
+            break
+        except Exception as error:
+            _failed(operator, batch.values, rest, paired, selector, error)
     if results:
         operator.emit(results, stamps)
+
+
+def _call_each(keys: Any, records: Any, call: Callable[[Any, Any], Any], context: Any, results: list[Any]) -> None:
+    """The hot path of stateful programs (benchmarks/README.md)."""
+    extend = results.extend
+    for keys.key, value in records:
+        found = call(value, context)
+        if found is not None:
+            extend(found)
+
+
+def _call_each_stamped(
+    keys: Any, records: Any, call: Callable[[Any, Any], Any], context: Any, results: list[Any], stamps: list[int]
+) -> None:
+    """The same with timestamps."""
+    extend = results.extend
+    for keys.key, value, context._timestamp in records:
+        found = call(value, context)
+        if found is not None:
+            extend(found)
+            missing = len(results) - len(stamps)
+            if missing:
+                stamps.extend([context._timestamp] * missing)
+
+
+def _whole(call: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    """The function with its results in a list: a record on which it fails half way then has none."""
+
+    def called(value: Any, context: Any) -> Any:
+        found = call(value, context)
+        return found if found is None else list(found)
+
+    return called
+
+
+def _failed(
+    operator: KeyedOperator,
+    values: list[Any],
+    rest: Any,
+    paired: Any,
+    selector: Callable[[Any], Any],
+    error: Exception,
+) -> None:
+    """A record failed. The selector runs ahead of what its keys are paired with by the record that it fails on."""
+    record = values[len(values) - length_hint(rest) - 1]
+    if length_hint(rest) < length_hint(paired):
+        raise UserCodeError.wrap(error, selector, record, "the key selector") from error
+    operator.bad_record(record, error)

@@ -66,6 +66,13 @@ class SinkOperator(Operator):
     def open(self) -> None:
         self._context = SinkContext(self)
         self._writer = self.function.create_writer(self.context.runtime_context)
+        self._in_epoch = False
+
+    def begin(self) -> None:
+        if self._in_epoch:  # The attempt before this one failed: what it wrote must not be committed.
+            self._writer.close()
+            self._writer = self.function.create_writer(self.context.runtime_context)
+        self._in_epoch = True
 
     def process(self, batch: Batch, side: int) -> None:
         write_all = getattr(self._writer, "write_all", None)
@@ -81,6 +88,7 @@ class SinkOperator(Operator):
         try:
             self._writer.flush(self.context.final)
             self.context.committables.extend(self._writer.prepare_commit())
+            self._in_epoch = False
         except Exception as error:
             raise UserCodeError.wrap(error, self.function, None, "flushing") from error
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import compress, repeat
-from operator import length_hint
 from typing import Any
 
 from millrace.runtime.batch import Batch
@@ -59,8 +58,8 @@ class FlatMapOperator(Operator):
 def call_each(operator: Operator, call: Callable[[Any], Any], values: list[Any]) -> tuple[list[Any], list[int]]:
     """The results of a function on all values, and the places of those that it failed on.
 
-    `extend` over `map` runs the loop in C and keeps what was made before an exception; the iterator's length
-    hint tells which record it was. A function that raises StopIteration ends the loop silently, hence the check.
+    `extend` over `map` runs the loop in C and keeps what was made before an exception; its length tells which
+    record it was. A function that raises StopIteration ends the loop silently, hence the check.
     """
     results: list[Any] = []
     failed: list[int] = []
@@ -68,14 +67,12 @@ def call_each(operator: Operator, call: Callable[[Any], Any], values: list[Any])
     while True:
         try:
             results.extend(map(call, rest))
-            left = length_hint(rest)
-            if not left:
+            if len(results) + len(failed) == len(values):
                 return results, failed
             error: Exception = StopIteration("a user's function raised StopIteration")
         except Exception as raised:
-            left = length_hint(rest)
             error = raised
-        index = len(values) - left - 1
+        index = len(results) + len(failed)
         operator.bad_record(values[index], error)
         failed.append(index)
 

@@ -108,6 +108,8 @@ class TimestampAssigner:
         rest = iter(batch.values)
         try:
             stamps = list(map(self._extract, rest, before))
+            if len(stamps) < len(batch.values):
+                raise RuntimeError("the assigner raised StopIteration")
             if set(map(type, stamps)) - {int}:
                 wrong = next(index for index, stamp in enumerate(stamps) if type(stamp) is not int)
                 raise self._not_an_int(batch.values[wrong], stamps[wrong])

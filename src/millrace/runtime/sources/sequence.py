@@ -118,6 +118,8 @@ class DataGeneratorSource(Source):
             rest = iter(range(first, last))
             try:
                 values = list(map(self._generator, rest))
+                if len(values) < last - first:
+                    raise RuntimeError("the function raised StopIteration")
             except Exception as error:
                 index = last - length_hint(rest) - 1
                 raise UserCodeError.wrap(error, self._generator, index, "the generator function") from error

@@ -66,7 +66,7 @@ class Convert(KeyedBroadcastProcessFunction):
         ctx.get_broadcast_state(RATES_STATE).put(currency, rate)
         released = []
 
-        def release(order, waiting):
+        def release(_order, waiting):
             matches = list(waiting.get())
             released.extend(match for match in matches if match[3] == currency)
             waiting.update([match for match in matches if match[3] != currency])

@@ -15,6 +15,7 @@ then the averages of each sensor, and ends with
 import math
 import random
 from collections import defaultdict
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from millrace.common import Duration, Types, WatermarkStrategy
@@ -148,11 +149,15 @@ def build(env: StreamExecutionEnvironment) -> DataStream:
 # --- what is shown -----------------------------------------------------------------------------------------------
 
 
+def say(*words: str) -> None:
+    print(*words, flush=True)
+
+
 def clock(millis: int) -> str:
     return f"{millis // 60_000:02}:{millis // SECOND % 60:02}"
 
 
-def show(results) -> None:
+def show(results: Iterable[tuple[str, int, int, float]]) -> None:
     """Print results as they come, and a summary at the end."""
     windows: dict[int, dict[int, float]] = defaultdict(dict)
     late = alarms = 0
@@ -161,20 +166,21 @@ def show(results) -> None:
             late += 1
         elif kind == "alarm":
             alarms += 1
-            print(f"{clock(at)}  ALARM: sensor {sensor} has been rising for ten seconds, {value:.1f} °C now", flush=True)
+            say(f"{clock(at)}  ALARM: sensor {sensor} has been rising for ten seconds, {value:.1f} °C now")
         else:
             windows[at][sensor] = value
             if len(windows[at]) == SENSORS:
                 low, high = min(windows[at].values()), max(windows[at].values())
-                print(f"{clock(at)}  averages from {low:.1f} to {high:.1f} °C; {late} readings too late so far", flush=True)
-    print("\nAverages in °C, for the ten seconds up to\n\n  sensor", *(f"{clock(end):>6}" for end in sorted(windows)))
+                say(f"{clock(at)}  averages from {low:.1f} to {high:.1f} °C; {late} readings too late so far")
+    say("\nAverages in °C, for the ten seconds up to\n")
+    say("  sensor", *(f"{clock(end):>6}" for end in sorted(windows)))
     for sensor in range(SENSORS):
-        print(f"  {sensor:>6}", *(f"{windows[end][sensor]:6.1f}" for end in sorted(windows)))
-    print(f"\n{READINGS} readings, {late} of them too late, {alarms} alarms.")
+        say(f"  {sensor:>6}", *(f"{windows[end][sensor]:6.1f}" for end in sorted(windows)))
+    say(f"\n{READINGS} readings, {late} of them too late, {alarms} alarms.")
 
 
 def main() -> None:
-    print("Starting Spark; the sensors then report for about twenty seconds.", flush=True)
+    say("Starting Spark; the sensors then report for about twenty seconds.")
     env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(2)
     with build(env).execute_and_collect("sensors") as results:
         show(results)

@@ -60,8 +60,9 @@ class Visits(KeyedProcessFunction):
             return  # The visit goes on; the timer of a later click will end it.
         self.clicks.update(later)
         self.visits.update((self.visits.value() or 0) + 1)
-        took = visit[-1].minute - visit[0].minute
-        yield f"{visit[0].visitor}'s visit {self.visits.value()}: {' '.join(click.page for click in visit)}, {took} minutes"
+        pages = " ".join(click.page for click in visit)
+        minutes = visit[-1].minute - visit[0].minute
+        yield f"{ctx.get_current_key()}'s visit {self.visits.value()}: {pages}, {minutes} minutes"
 
 
 def main() -> None:

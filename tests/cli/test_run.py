@@ -135,7 +135,8 @@ def test_an_error_of_millrace_is_a_message_without_a_traceback(
 
 def test_a_script_that_is_not_there(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["run", "/nowhere/job.py"]) == 1
-    assert capsys.readouterr().err == "[MR-1001] There is no script '/nowhere/job.py'.\nAction: Look for it in /nowhere.\n"
+    expected = "[MR-1001] There is no script '/nowhere/job.py'.\nAction: Look for it in /nowhere.\n"
+    assert capsys.readouterr().err == expected
 
 
 def test_an_interrupt_is_one_line(script: Script, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,9 +1,9 @@
 """Each example runs, and prints what stands at its top."""
 
 import ast
+import importlib
 import os
 import re
-import runpy
 import subprocess
 import sys
 from collections.abc import Callable
@@ -51,11 +51,10 @@ def test_word_count_reads_a_file(run: Run, tmp_path: Path) -> None:
 @pytest.mark.usefixtures("run")
 def test_sensors(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(EXAMPLES)
-    program = runpy.run_path(str(EXAMPLES / "sensors.py"), run_name="sensors")
-    main = program["main"]
+    sensors = importlib.import_module("sensors")
     # Five times as fast as `make demo`.
-    monkeypatch.setitem(main.__globals__, "READINGS_PER_SECOND", 2000)
-    main()
+    monkeypatch.setattr(sensors, "READINGS_PER_SECOND", 2000)
+    sensors.main()
     lines = capsys.readouterr().out.splitlines()
     assert [line[:5] for line in lines if "averages from" in line] == [f"00:{n}0" for n in range(1, 6)] + ["01:00"]
     alarms = sorted(line[7:] for line in lines if "ALARM" in line)

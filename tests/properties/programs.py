@@ -168,7 +168,7 @@ class Model:
         self.used.add(index)
         return self.streams[index]
 
-    def apply(self, step: Step) -> None:
+    def apply(self, step: Step) -> None:  # noqa: C901, PLR0912 (one case for each kind of step)
         left, number = self.read(step.left), step.number
         right = self.read(step.right) if step.kind in {"union", "co_map", "keyed_connect", "broadcast"} else []
         match step.kind:
@@ -238,7 +238,7 @@ class Builder:
         stream = self.streams[index]
         return stream if distribution == "none" else getattr(stream, distribution)()
 
-    def apply(self, step: Step) -> None:
+    def apply(self, step: Step) -> None:  # noqa: C901, PLR0912 (one case for each kind of step)
         number = step.number
         left = self.read(step.left, step.distribution)
         key = first

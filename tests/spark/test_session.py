@@ -50,7 +50,7 @@ time.sleep(1)
 spark.sparkContext.cancelAllJobs()
 job.join()
 spark.range(2).mapInArrow(speak, "id long").collect()
-print(*[" ".join(child.cmdline()) for child in psutil.Process().children(recursive=True)], sep="\\n", flush=True)
+X
 spark.stop()
 time.sleep(1)
 left = [child.name() for child in psutil.Process().children(recursive=True)]

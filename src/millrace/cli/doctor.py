@@ -54,7 +54,7 @@ def add_to(verbs: Verbs) -> None:
     parser.set_defaults(act=act)
 
 
-def act(options: argparse.Namespace) -> int:
+def act(_options: argparse.Namespace) -> int:
     """Print a line for each check; 1 when one of them failed."""
     findings = list(examine())
     for finding in findings:
@@ -77,8 +77,10 @@ def check_python() -> Finding:
 def check_workers_python() -> Finding:
     """Workers must be the same Python as the driver: functions are pickled from one to the other."""
     chosen = os.environ.get("PYSPARK_PYTHON")
-    if chosen is None or shutil.which(chosen) is None:
-        return Finding("Python of the workers", chosen or "the same", chosen and "Unset PYSPARK_PYTHON; it names nothing.")
+    if chosen is None:
+        return Finding("Python of the workers", "the same")
+    if shutil.which(chosen) is None:
+        return Finding("Python of the workers", f"none (PYSPARK_PYTHON={chosen})", "Unset PYSPARK_PYTHON.")
     program = "import sys; print('%d.%d' % sys.version_info[:2])"
     found = subprocess.run([chosen, "-c", program], capture_output=True, text=True, check=False).stdout.strip()  # noqa: S603
     ours = f"{sys.version_info[0]}.{sys.version_info[1]}"
@@ -128,8 +130,8 @@ def check_spark_home() -> Finding:
     """pyspark starts the Spark that SPARK_HOME names, whatever version that is."""
     home = os.environ.get("SPARK_HOME")
     spec = util.find_spec("pyspark")
-    ours = os.path.dirname(spec.origin) if spec and spec.origin else None
-    if home is None or (ours and Path(home).resolve() == Path(ours).resolve()):
+    ours = Path(spec.origin).resolve().parent if spec and spec.origin else None
+    if home is None or Path(home).resolve() == ours:
         return Finding("SPARK_HOME", home or "not set")
     return Finding("SPARK_HOME", home, "Unset it, so that pyspark starts the Spark that belongs to it.")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-import os
+from pathlib import Path
 from typing import Any
 
 from millrace.common.configuration import Configuration
@@ -52,8 +52,8 @@ def configuration_of(options: argparse.Namespace) -> Configuration:
 
 def python_path_of(options: argparse.Namespace) -> list[str]:
     """Where the script finds what `-pyfs` names: a single module is found through its directory."""
-    files = [os.path.abspath(path) for path in options.python_files.split(",") if path]
-    return [os.path.dirname(file) if file.endswith(".py") else file for file in files]
+    files = [Path(path).absolute() for path in options.python_files.split(",") if path]
+    return [str(file.parent if file.suffix == ".py" else file) for file in files]
 
 
 def _parallelism(text: str) -> int:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import runpy
 import sys
 import traceback
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from types import TracebackType
 
 from millrace.common.errors import MillraceError, ProgramError
@@ -30,18 +30,18 @@ class ScriptError(Exception):
 
 def run_script(script: str, arguments: Sequence[str], python_path: Sequence[str], pyflink: bool) -> None:
     """Run a script as `__main__`. Raises MillraceError, ScriptError, SystemExit or KeyboardInterrupt."""
-    path = os.path.abspath(script)
-    if not os.path.exists(path):
-        raise ProgramError(f"There is no script {script!r}.", action=f"Look for it in {os.path.dirname(path)}.")
+    file = Path(script).absolute()
+    if not file.exists():
+        raise ProgramError(f"There is no script {script!r}.", action=f"Look for it in {file.parent}.")
     if pyflink:
         _answer_pyflink()
-    with _as_main(path, arguments, python_path):
+    with _as_main(file, arguments, python_path):
         try:
-            runpy.run_path(path, run_name="__main__")
+            runpy.run_path(str(file), run_name="__main__")
         except MillraceError:
             raise
         except Exception as error:
-            raise ScriptError(path, error) from None
+            raise ScriptError(str(file), error) from None
 
 
 def _answer_pyflink() -> None:
@@ -54,11 +54,11 @@ def _answer_pyflink() -> None:
 
 
 @contextlib.contextmanager
-def _as_main(path: str, arguments: Sequence[str], python_path: Sequence[str]) -> Iterator[None]:
+def _as_main(file: Path, arguments: Sequence[str], python_path: Sequence[str]) -> Iterator[None]:
     """`sys.argv` and `sys.path` as the script would find them."""
     argv, search = sys.argv, list(sys.path)
-    sys.argv = [path, *arguments]
-    sys.path[:0] = [os.path.dirname(path), *python_path]
+    sys.argv = [str(file), *arguments]
+    sys.path[:0] = [str(file.resolve().parent), *python_path]
     try:
         yield
     finally:

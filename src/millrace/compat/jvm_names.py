@@ -8,7 +8,6 @@ __all__ = ["JVM_NAMES", "jvm_reason", "reason_missing"]
 
 _CONNECTOR = "it wraps a connector's jar"
 _WRAPPER = "it wraps a Java object"
-_ASSIGNER = "it wraps a Java object; subclass TimestampAssigner"
 _BACKEND = "it names a Java class; use one of Millrace's state backends"
 _ENVIRONMENT = "datastream.stream_execution_environment.StreamExecutionEnvironment"
 _STORAGE = "it names a Java class; use FileSystemCheckpointStorage"
@@ -17,7 +16,6 @@ JVM_NAMES: dict[str, str] = {
     "common.typeinfo.TypeInformation.get_java_type_info": _WRAPPER,
     "common.types.RowKind.to_j_row_kind": _WRAPPER,
     "common.utils": _WRAPPER,
-    + "; subclass TimestampAssigner",
     "datastream.CustomCheckpointStorage": _STORAGE,
     "datastream.CustomStateBackend": _BACKEND,
     "datastream.checkpoint_storage.CustomCheckpointStorage": _STORAGE,

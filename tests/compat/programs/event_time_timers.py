@@ -1,12 +1,12 @@
 """Rows, watermarks, state and event-time timers in PyFlink's spelling, imported from PyFlink's inner modules."""
 
 from pyflink.common import Duration, Row
+from pyflink.common.time import Time
 from pyflink.common.typeinfo import Types
 from pyflink.common.watermark_strategy import TimestampAssigner, WatermarkStrategy
 from pyflink.datastream import StreamExecutionEnvironment
 from pyflink.datastream.functions import KeyedProcessFunction, RuntimeContext
 from pyflink.datastream.state import StateTtlConfig, ValueStateDescriptor
-from pyflink.common.time import Time
 
 
 class MyTimestampAssigner(TimestampAssigner):

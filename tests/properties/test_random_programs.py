@@ -13,7 +13,7 @@ from millrace.datastream import RuntimeExecutionMode, StreamExecutionEnvironment
 from millrace.testing import EpochSource, Faults, InProcessExecutor
 
 relaxed = settings(
-    max_examples=120, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
+    max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
 )
 
 

@@ -7,6 +7,8 @@ beside the driver, and starts an epoch when it has changed: when a source has ne
 from __future__ import annotations
 
 import json
+import os
+import sys
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -53,6 +55,12 @@ class _Reader(DataSourceStreamReader):
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
         return iter(())
+
+    def stop(self) -> None:
+        """Called when the process beside the driver ends. Where that is because Spark has hung up (a job was
+        cancelled, say), it ends here: Spark's runner would print that it cannot tell Spark of it."""
+        if isinstance(sys.exc_info()[1], (EOFError, OSError)):
+            os._exit(0)
 
 
 def register(spark: SparkSession, sources: dict[int, Source]) -> str:

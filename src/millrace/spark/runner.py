@@ -9,7 +9,6 @@ from uuid import uuid4
 
 import cloudpickle
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
 
 from millrace.common.errors import MillraceError
 from millrace.driver.job import CancelledError, JobRun, TaskFailedError
@@ -18,6 +17,7 @@ from millrace.runtime.failure import TaskFailure
 from millrace.runtime.shipping import ShippedJob, ship
 from millrace.spark.hosting import JobReference
 from millrace.spark.link import JobLink
+from millrace.spark.placement import Placement
 from millrace.spark.prepared import PreparedLine
 from millrace.spark.session import link_host
 from millrace.spark.stage import SCHEMA, EntryTask, StageTask, encode_epoch
@@ -35,25 +35,31 @@ class SparkRunner:
         payload = cloudpickle.dumps((self._shipped, settings))
         self._broadcast = spark.sparkContext.broadcast(pickle.dumps((settings.python_path, payload)))
         self._reference = JobReference(self._run, self._broadcast, self._link.address, owned)
+        self._placement = Placement(spark)
         self._entries: dict[int, DataFrame] = {}
+        self._entries_epoch: int | None = None
         self._closed = False
 
     def read(self, entries: dict[int, DataFrame]) -> None:
         """The DataFrames that the next epoch reads, by source vertex; they are read once."""
-        self._entries = entries
+        self._entries, self._entries_epoch = entries, None
 
     def run(self, epoch: EpochInput) -> list[bytes]:
         """Run an epoch; what its tasks report is what leaves the last stage."""
         try:
             self._announce(epoch)
-            if self._entries:
-                reports = [bytes(row.payload) for row in self._stages(self._entries).select("payload").collect()]
-            else:
-                reports = self._line.run()
+            entries = self._entries_of(epoch)
+            if not entries:
+                return self._line.run()
+            return [bytes(row.payload) for row in self._stages(entries).select("payload").collect()]
         except Exception as error:
             raise self._explained(error) from None
-        self._entries = {}
-        return reports
+
+    def _entries_of(self, epoch: EpochInput) -> dict[int, DataFrame]:
+        """What Spark reads in this epoch: the same when it is run again."""
+        if self._entries_epoch is None:
+            self._entries_epoch = epoch.number
+        return self._entries if self._entries_epoch == epoch.number else {}
 
     def _announce(self, epoch: EpochInput) -> None:
         """Give the epoch's input to the tasks of the Spark job that this thread starts next."""
@@ -79,15 +85,14 @@ class SparkRunner:
         frame = self._first(entries)
         for task, _ in self._tasks:
             if task.level or entries:
-                frame = _exchange(frame, self._shipped.slots[task.level])
+                frame = self._placement.exchange(frame, self._shipped.slots[task.level])
             frame = frame.mapInArrow(task, SCHEMA)
         return frame
 
     def _first(self, entries: dict[int, DataFrame]) -> DataFrame:
         """Level 0's input: what Spark reads, or nothing but one partition for each slot."""
-        slots = self._shipped.slots[0]
         if not entries:
-            return self._spark.range(0, slots, 1, slots)
+            return self._placement.first(self._shipped.slots[0])
         frames = [self._entry(vertex, frame) for vertex, frame in entries.items()]
         united = frames[0]
         for frame in frames[1:]:
@@ -125,13 +130,8 @@ class SparkRunner:
         self._closed = True
         errors = self._link.close()
         self._broadcast.destroy()
+        self._placement.close()
         return errors
-
-
-def _exchange(frame: DataFrame, slots: int) -> DataFrame:
-    """Rows to their slots, in the sources' order. A row for a later level passes through any slot."""
-    slot = F.col("slot") % F.lit(slots)
-    return frame.repartitionById(slots, slot.cast("int")).sortWithinPartitions("seq", "rank")
 
 
 def _first_lines(error: Any, count: int = 4) -> str:

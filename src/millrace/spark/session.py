@@ -70,7 +70,7 @@ _CONTEXT_SETTINGS: Mapping[str, str] = {
     "spark.ui.showConsoleProgress": "false",
 }
 
-# Settings for a context whose executor is this machine.
+# Settings for a context whose executors are all on this machine.
 _LOCAL_SETTINGS: Mapping[str, str] = {
     # Loopback only: neither Spark's ports nor ours are open to the network, and a laptop may change networks.
     "spark.driver.host": "127.0.0.1",
@@ -85,6 +85,11 @@ _LOCAL_SETTINGS: Mapping[str, str] = {
 def is_local(master: str) -> bool:
     """Whether a master URL means: driver and executor are this one process."""
     return _LOCAL.fullmatch(master.strip()) is not None
+
+
+def is_on_this_machine(master: str) -> bool:
+    """Whether a master URL means: every executor is a process of this machine."""
+    return is_local(master) or master.strip().startswith("local-cluster[")
 
 
 def retrying_master(master: str) -> str:
@@ -114,7 +119,7 @@ def session_settings(options: Mapping[str, str]) -> dict[str, str]:
     """All settings of a session that we start: ours, overruled by ``options``. Pure; no JVM is needed."""
     master = retrying_master(options.get("spark.master", "local[*]"))
     settings = {**_CONTEXT_SETTINGS, **SQL_SETTINGS}
-    if is_local(master):
+    if is_on_this_machine(master):
         settings |= {**_LOCAL_SETTINGS, **LOCAL_CHECKPOINT_SETTINGS}
         # The workers are this interpreter, and find millrace where the driver found it.
         settings |= {"spark.pyspark.python": sys.executable, "spark.executorEnv.PYTHONPATH": _package_root()}

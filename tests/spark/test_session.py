@@ -50,7 +50,11 @@ time.sleep(1)
 spark.sparkContext.cancelAllJobs()
 job.join()
 spark.range(2).mapInArrow(speak, "id long").collect()
-X
+for child in psutil.Process().children(recursive=True):
+    try:
+        print(" ".join(child.cmdline()), flush=True)
+    except psutil.NoSuchProcess:
+        pass  # a worker has just ended
 spark.stop()
 time.sleep(1)
 left = [child.name() for child in psutil.Process().children(recursive=True)]

@@ -49,6 +49,11 @@ class JobState:
     subtasks: dict[SubtaskId, StateHandles] = field(default_factory=dict)
     feedback: dict[SubtaskId, list[str]] = field(default_factory=dict)
 
+    def files(self) -> set[str]:
+        """The files of the job that the next epoch may read."""
+        state = {file.path for handles in self.subtasks.values() for file in handles.chain}
+        return state.union(*self.feedback.values())
+
 
 class Coordinator:
     """Cuts a job into epochs and keeps the account of them."""

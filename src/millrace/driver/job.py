@@ -23,6 +23,7 @@ from millrace.runtime.epoch import EpochInput
 from millrace.runtime.failure import TaskFailure
 from millrace.runtime.operators.sinks import CollectOperator
 from millrace.runtime.sources.base import Offset
+from millrace.state.files import open_files
 
 # How often an epoch whose reports do not fit together is run again before the job fails.
 _REJECTIONS = 3
@@ -71,6 +72,7 @@ class JobRun(JobClient):
         self.options = options
         self.job_id = job_id
         self.directory = directory
+        self._files = open_files(directory)
         self.coordinator = Coordinator(plan, options.batch_mode)
         self.cancelled = threading.Event()
         self.status = JobStatus.CREATED
@@ -133,11 +135,12 @@ class JobRun(JobClient):
             results.put(_End(error))
 
     def run_epoch(self, epoch: EpochInput, ends: dict[int, Offset]) -> EpochResult:
-        """Run an epoch until it counts, then commit and deliver what it made."""
+        """Run an epoch until it counts, then commit and deliver what it made; files that it made useless are deleted."""
         for _ in range(_REJECTIONS):
             if self.cancelled.is_set():
                 raise CancelledError
             reports = self.runner.run(epoch)
+            needed = self.coordinator.state.files()
             try:
                 result = self.coordinator.complete(epoch, ends, reports)
                 break
@@ -145,6 +148,8 @@ class JobRun(JobClient):
                 rejected = error
         else:
             raise rejected
+        for path in needed - self.coordinator.state.files():
+            self._files.delete(path)
         self._deliver(result)
         return result
 

@@ -188,5 +188,7 @@ def _java_options(given: str, options: Mapping[str, str]) -> str:
     log4j = resources.files("millrace.spark").joinpath("log4j2.properties")
     level = options.get(LOG_LEVEL, "OFF").upper()
     ours = f"-Dlog4j.configurationFile=file:{log4j} -D{LOG_LEVEL}={level}"
-    # Failing jobs make Spark match a backtracking pattern against long texts; see SPARK.md 5.
-    return " ".join(filter(None, [ours, "-Xss16m", given]))
+    # A failing job makes Spark match a backtracking pattern against its error, which needs a deep stack.
+    # The quick compiler only: the JVM of an embedded session moves blobs, and on two cores the optimising one takes
+    # more time from the Python workers in the first minute than it ever gives back.
+    return " ".join(filter(None, [ours, "-Xss16m", "-XX:TieredStopAtLevel=1", given]))

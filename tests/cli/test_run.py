@@ -25,10 +25,11 @@ def script(tmp_path: Path) -> Script:
 
 @pytest.fixture
 def no_bridge() -> Iterator[None]:
-    """Takes PyFlink's names away again."""
-    yield
+    """Takes PyFlink's names away, before and after; other tests may have left them."""
     from millrace.compat.pyflink import uninstall
 
+    uninstall()
+    yield
     uninstall()
 
 

@@ -62,13 +62,16 @@ def eventually(condition: Callable[[], object], seconds: float = 10.0) -> None:
         time.sleep(0.02)
 
 
+_DAEMONS = (["-m", "millrace.spark.daemon"], ["-m", "pyspark.daemon"])
+
+
 def worker_processes(root: psutil.Process | None = None) -> list[psutil.Process]:
-    """The Python workers below a process (by default this one), without the daemon that makes them."""
+    """The Python workers below a process (by default this one), without the daemons that make them."""
     found = []
     for process in (root or psutil.Process()).children(recursive=True):
         try:
             parent = process.parent()
-            if parent is not None and parent.cmdline()[1:3] == ["-m", "millrace.spark.daemon"]:
+            if parent is not None and parent.cmdline()[1:3] in _DAEMONS:
                 found.append(process)
         except psutil.NoSuchProcess:
             continue

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import shutil
 import tempfile
 from collections.abc import Mapping
 
@@ -33,12 +34,14 @@ class SparkExecutor:
         spark = self._spark()
         job_id = JobID()
         directory = tempfile.mkdtemp(prefix=f"millrace-{job_id.to_hex_string()[:8]}-")
-        job = JobRun(plan, options, job_id, directory)
-        settings = job_settings(job_id, directory, options)
-        frames = self._frames(spark, plan, options)
-        bounded = all(node.bounded for node in graph.nodes.values())
-        runner = SparkRunner(spark, job, settings, owned=self._given is None)
-        if bounded:
+        try:
+            job = JobRun(plan, options, job_id, directory)
+            frames = self._frames(spark, plan, options)
+            runner = SparkRunner(spark, job, job_settings(job_id, directory, options), owned=self._given is None)
+        except BaseException:
+            shutil.rmtree(directory, ignore_errors=True)
+            raise
+        if all(node.bounded for node in graph.nodes.values()):
             runner.read(frames)
             job.start(lambda _: runner, run_bounded)
         else:

@@ -53,7 +53,7 @@ class SparkRunner:
                 return self._line.run()
             return [bytes(row.payload) for row in self._stages(entries).select("payload").collect()]
         except Exception as error:
-            raise self._explained(error) from None
+            raise self.explained(error) from None
 
     def _entries_of(self, epoch: EpochInput) -> dict[int, DataFrame]:
         """What Spark reads in this epoch: the same when it is run again."""
@@ -104,13 +104,13 @@ class SparkRunner:
         task = EntryTask(self._reference, vertex.id, vertex.slot, vertex.parallelism, tuple(frame.columns))
         return frame.mapInArrow(task, SCHEMA)
 
-    def _explained(self, error: BaseException) -> BaseException:
+    def explained(self, error: BaseException, what: str = "run the epoch") -> BaseException:
         """What ended a Spark job: a task's failure that the line told of, a cancellation, or Spark itself."""
         if self._link.failures:
             return TaskFailedError(TaskFailure.decode(self._link.failures[0]))
         if self._job.cancelled.is_set():
             return CancelledError()
-        return MillraceError(f"Spark could not run the epoch: {_first_lines(error)}", code="MR-2004")
+        return MillraceError(f"Spark could not {what}: {_first_lines(error)}", code="MR-2004")
 
     def _failed(self, payload: bytes) -> None:
         """A task has failed for good: Spark need not try it again."""

@@ -20,6 +20,7 @@ from pyspark.sql import functions as F
 from millrace.driver.job import CancelledError, JobRun
 from millrace.runtime.sources.base import Offset
 from millrace.spark.own_source import register
+from millrace.spark.planners import PLANNERS
 from millrace.spark.runner import SparkRunner
 from millrace.spark.session import LOCAL_CHECKPOINT_SETTINGS, has_local_checkpoints
 
@@ -45,12 +46,19 @@ class StreamLoop:
         self._streams = {vertex: frame for vertex, frame in frames.items() if frame.isStreaming}
         self._tables = {vertex: frame for vertex, frame in frames.items() if not frame.isStreaming}
         self._failure: BaseException | None = None
+        self._is_planned = False
 
     def __call__(self, job: JobRun) -> None:
         """Run the job to its end."""
         self._job = job
         self._checkpoint = str(Path(job.directory, "spark"))
-        query = self._query().start()
+        PLANNERS.begin()
+        try:
+            self._run(job, self._started())
+        finally:
+            self._planned()
+
+    def _run(self, job: JobRun, query: Any) -> None:
         try:
             while not query.awaitTermination(1):
                 if job.cancelled.is_set():
@@ -67,6 +75,18 @@ class StreamLoop:
         if self._failure is not None:
             raise self._failure
 
+    def _started(self) -> Any:
+        try:
+            return self._query().start()
+        except Exception as error:
+            raise self._runner.explained(error, "start the program's query") from None
+
+    def _planned(self) -> None:
+        """Once: Spark has planned the query, or never will."""
+        if not self._is_planned:
+            self._is_planned = True
+            PLANNERS.end(self._spark)
+
     def _query(self) -> Any:
         united = self._own()
         for vertex, frame in self._streams.items():
@@ -79,11 +99,13 @@ class StreamLoop:
         if has_local_checkpoints(self._checkpoint):
             for key, value in LOCAL_CHECKPOINT_SETTINGS.items():
                 self._spark.conf.set(key, value)
-        name = register(self._spark, self._job.coordinator.own_sources)
-        return self._spark.readStream.format(name).load()
+        with PLANNERS.lock:  # the sources of another job would be registered under the same name
+            name = register(self._spark, self._job.coordinator.own_sources)
+            return self._spark.readStream.format(name).load()
 
     def _epoch(self, batch: DataFrame, batch_id: int) -> None:
         try:
+            self._planned()
             now, ends = self._range(batch_id)
             coordinator = self._job.coordinator
             epoch = coordinator.epoch_of_range(ends, now)

@@ -199,7 +199,7 @@ def test_an_idle_split_is_left_out_and_comes_back(driver: Callable[[WatermarkStr
     assert source.epoch(0, a=[[100]], b=[[10]]) == [9]
     assert source.epoch(400, a=[[200]], b=[]) == []
     assert source.epoch(600, a=[[300]], b=[]) == [299]
-    assert source.epoch(700, a=[[310]], b=[[50]]) == []
+    assert source.epoch(700, b=[[50]], a=[[310]]) == []
     assert source.epoch(800, a=[[320]], b=[[400]]) == [319]
 
 

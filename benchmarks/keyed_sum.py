@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from millrace.datastream.connectors.discard import DiscardingSink
-
 from benchmarks.measure import Throughput, throughput
 from millrace.common import Types
 from millrace.datastream import KeyedProcessFunction, RuntimeContext, StreamExecutionEnvironment
+from millrace.datastream.connectors.discard import DiscardingSink
 from millrace.datastream.state import ValueStateDescriptor
 
 KEYS = 10_000

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from millrace.datastream.connectors.discard import DiscardingSink
-
 from benchmarks.measure import Throughput, throughput
 from millrace.datastream import StreamExecutionEnvironment
+from millrace.datastream.connectors.discard import DiscardingSink
 
 SIZES = (4_000_000, 16_000_000)
 GOAL = 0.7

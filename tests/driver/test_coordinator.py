@@ -43,7 +43,8 @@ def reports(coordinator: Coordinator, **changes: Any) -> dict[tuple[int, int], S
                 for entry in vertex.inputs
                 for sender in range(entry.parallelism)
             }
-            made[vertex.id, index] = SubtaskReport(vertex.id, index, vertex.id * 100 + index, attempts=attempts, **changes)
+            attempt = vertex.id * 100 + index
+            made[vertex.id, index] = SubtaskReport(vertex.id, index, attempt, attempts=attempts, **changes)
     return made
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 from tests.graph.graphs import edge, node, same, stream_graph
 
 from millrace.graph.job_graph import JobPlan, plan_job
 from millrace.graph.partitioning import Broadcast, Forward, KeyGroups, Rebalance
-from millrace.graph.stream_graph import ChainingStrategy, StreamGraph
+from millrace.graph.stream_graph import ChainingStrategy, StreamGraph, StreamNode
 from millrace.runtime.shipping import placement
 
 
@@ -15,10 +17,9 @@ def chains(plan: JobPlan) -> list[list[int]]:
     return [[chained.id for chained in vertex.nodes] for vertex in plan.vertices]
 
 
-def line(*nodes: object, chaining: bool = True) -> StreamGraph:
-    listed = [one for one in nodes if not isinstance(one, type(None))]
-    edges = [edge(one.id, other.id) for one, other in zip(listed, listed[1:], strict=False)]  # type: ignore[attr-defined]
-    return stream_graph(listed, edges, chaining)  # type: ignore[arg-type]
+def line(*nodes: StreamNode, chaining: bool = True) -> StreamGraph:
+    edges = [edge(one.id, other.id) for one, other in pairwise(nodes)]
+    return stream_graph(list(nodes), edges, chaining)
 
 
 # --- chaining ---------------------------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -54,7 +55,7 @@ def test_keys_come_one_after_the_other_each_in_the_order_of_time(parallelism: in
         by_key.setdefault(record[0], []).append(record[1:])
     assert by_key == {name: [(1,), (3,), (5,), (9,), ("end", 4)] for name in "abc"}
     if parallelism == 1:
-        assert sum(one[0] != other[0] for one, other in zip(told, told[1:], strict=False)) == 2
+        assert sum(one[0] != other[0] for one, other in pairwise(told)) == 2
 
 
 def test_a_reduction_gives_the_final_result_of_each_key() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -61,7 +60,8 @@ def received(rows: list[Row], targets: int) -> list[list[Any]]:
 
 
 def buffers(rows: list[Row], target: int) -> list[Buffer]:
-    return [decode_buffer(row.payload) for row in sorted(rows, key=lambda row: (row.seq, row.rank)) if row.slot == target]
+    ordered = sorted(rows, key=lambda row: (row.seq, row.rank))
+    return [decode_buffer(row.payload) for row in ordered if row.slot == target]
 
 
 def identity(value: Any) -> Any:
@@ -140,7 +140,7 @@ def test_shuffle_is_roughly_even_whatever_the_size_of_the_batches(size: int) -> 
     assert all(850 < len(share) < 1150 for share in shares)
 
 
-@pytest.mark.parametrize("partitioning", [Shuffle(), Rebalance(), Rescale()], ids=lambda partitioning: partitioning.name)
+@pytest.mark.parametrize("partitioning", [Shuffle(), Rebalance(), Rescale()], ids=lambda value: value.name)
 def test_an_attempt_that_is_run_again_deals_out_the_same(partitioning: Partitioning) -> None:
     router = make_router(edge(partitioning, 3), 0, 1, batch=False)
     made = []
@@ -272,10 +272,6 @@ def test_batch_mode_sends_key_group_after_key_group() -> None:
     groups = [row.seq for row in rows if row.seq != SEQ_END]
     assert groups == sorted(groups)
     assert set(groups) == {key_group(number, MAX) for number in (1, 2, 3)}
-
-
-def _order(make: Callable[[int], list[Row]]) -> list[tuple[int, int]]:
-    return [(row.seq, row.rank) for row in make(0)]
 
 
 def test_the_rows_of_a_key_group_keep_the_order_in_which_they_were_sent() -> None:

@@ -84,7 +84,7 @@ class Watched(MapFunction):
 def test_a_function_is_opened_and_closed_once_in_each_process_that_runs_it(processes: int) -> None:
     _, stream = program(processes)
     assert collected(stream.map(Watched())) == [1, 2, 3, 4, 5, 6]
-    assert LOG == {"open": processes, "close": processes}
+    assert {"open": processes, "close": processes} == LOG
 
 
 def test_functions_are_closed_once_after_a_failure() -> None:

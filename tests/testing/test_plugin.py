@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-TESTS = '''
+TESTS = """
 import pytest
 from millrace.datastream import MapFunction
 from millrace.testing import OneInputHarness
@@ -43,7 +43,7 @@ def test_closing_fails(millrace_harness):
 def test_a_program(millrace_env):
     numbers = millrace_env.from_collection([1, 2, 3])
     assert numbers.map(lambda number: number + 1).execute_and_collect(limit=10) == [2, 3, 4]
-'''
+"""
 
 
 def test_fixtures_open_and_close(tmp_path: Path) -> None:

@@ -30,7 +30,7 @@ from collections.abc import Callable, Iterable, Sequence
 from datetime import date, datetime, time
 from decimal import Decimal
 from enum import Enum, Flag
-from functools import partial, singledispatch
+from functools import singledispatch
 from itertools import repeat
 from types import GenericAlias
 from typing import Any, NamedTuple, Optional, TypeAlias
@@ -38,6 +38,7 @@ from typing import Any, NamedTuple, Optional, TypeAlias
 import msgspec
 from msgspec.msgpack import Decoder, Encoder, Ext
 
+from . import pickling
 from .errors import DecodingError, TypeMismatchError
 from .time import Instant
 from .typeinfo import (
@@ -70,7 +71,6 @@ Convert: TypeAlias = Callable[[Sequence[Any]], Sequence[Any]]
 # The one byte that no msgpack value begins with.
 _ESCAPED = b"\xc1"
 _BIG_INT_EXT = 1
-_PICKLE_PROTOCOL = 5
 _KINDS = tuple(RowKind)
 # What reading raises when the bytes, or the classes that a pickle names, are not what they were.
 _UNREADABLE = (
@@ -258,7 +258,7 @@ def _(_type_info: TimestampTypeInfo) -> Plan:
 
 @plan_for.register
 def _(_type_info: PickledBytesTypeInfo) -> Plan:
-    return Plan(bytes, _each(partial(pickle.dumps, protocol=_PICKLE_PROTOCOL)), _each(pickle.loads))
+    return Plan(bytes, _each(pickling.dumps), _each(pickle.loads))
 
 
 def _enum_name(member: Enum) -> str:

@@ -16,7 +16,7 @@ from millrace.runtime.failure import resolve
 from millrace.runtime.operators.base import Operator
 from millrace.runtime.operators.feedback import FeedbackHead
 from millrace.runtime.operators.process import ProcessOperator
-from millrace.runtime.operators.sinks import CollectOperator, SinkFunctionOperator, SinkOperator
+from millrace.runtime.operators.sinks import CollectOperator, SinkFunctionOperator, SinkOperator, printed
 from millrace.runtime.operators.stateless import FilterOperator, FlatMapOperator, MapOperator
 from millrace.runtime.operators.timestamps import TimestampsOperator
 from millrace.runtime.output_tag import OutputTag
@@ -259,7 +259,7 @@ class DataStream(OperatorSettings):
 
     def print(self, sink_identifier: str | None = None) -> DataStreamSink:
         """Writes each record on the standard output of the program, with the subtask's number before it."""
-        sink = self._sink("Print to Std. Out", CollectOperator(str))
+        sink = self._sink("Print to Std. Out", CollectOperator(printed))
         self._env._program.print_sinks[sink._sink.id] = sink_identifier
         return sink
 

@@ -135,7 +135,7 @@ class JobRun(JobClient):
             results.put(_End(error))
 
     def run_epoch(self, epoch: EpochInput, ends: dict[int, Offset]) -> EpochResult:
-        """Run an epoch until it counts, then commit and deliver what it made; files that it made useless are deleted."""
+        """Run an epoch until it counts, then commit and deliver what it made. Files that it made useless go."""
         for _ in range(_REJECTIONS):
             if self.cancelled.is_set():
                 raise CancelledError
@@ -247,7 +247,8 @@ def run_bounded(job: JobRun) -> None:
 def _collecting(plan: JobPlan, options: JobOptions) -> list[int]:
     """The sinks whose records are the job's results."""
     nodes = [node for vertex in plan.vertices for node in vertex.nodes]
-    return [node.id for node in nodes if isinstance(node.operator, CollectOperator) and node.id not in options.print_sinks]
+    collecting = [node.id for node in nodes if isinstance(node.operator, CollectOperator)]
+    return [node_id for node_id in collecting if node_id not in options.print_sinks]
 
 
 def _committers(plan: JobPlan) -> dict[int, Any]:

@@ -16,7 +16,7 @@ import pickle
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-import cloudpickle
+from millrace.common import pickling
 
 # The level of rows that are meant for the driver.
 REPORT_LEVEL = 1 << 30
@@ -78,15 +78,8 @@ class SinkRecords:
 
 
 def encode(payload: Any) -> bytes:
-    """Pickle a buffer's fields (as a bare tuple: smaller and faster) or anything meant for the driver.
-
-    Instances of classes that no module holds (made inside a function, say) take cloudpickle: it ships the class
-    along, which is slow but right.
-    """
-    try:
-        return pickle.dumps(payload, 5)
-    except (pickle.PicklingError, AttributeError, TypeError):
-        return bytes(cloudpickle.dumps(payload, 5))
+    """A buffer's fields (as a bare tuple: smaller and faster), or anything meant for the driver."""
+    return pickling.dumps(payload)
 
 
 def decode_buffer(payload: Any) -> Buffer:

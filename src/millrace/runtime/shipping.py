@@ -100,10 +100,19 @@ def _parts(value: Any) -> list[tuple[str, Any]]:
     if code is not None:
         cells = getattr(value, "__closure__", None) or ()
         captured = zip(code.co_freevars, cells, strict=True)
-        parts += [(f"variable {name!r}", cell.cell_contents) for name, cell in captured]
+        parts += [(f"variable {name!r}", cell.cell_contents) for name, cell in captured if _is_set(cell)]
         names = {name for name in code.co_names if name in value.__globals__}
         parts += [(f"variable {name!r}", value.__globals__[name]) for name in sorted(names)]
     return [(name, part) for name, part in parts if not isinstance(part, ModuleType)]
+
+
+def _is_set(cell: Any) -> bool:
+    """Whether a captured variable has a value (yet)."""
+    try:
+        cell.cell_contents  # noqa: B018 (reading it tells)
+    except ValueError:
+        return False
+    return True
 
 
 def load_vertex(payload: bytes) -> Vertex:
@@ -115,8 +124,9 @@ def load_vertex(payload: bytes) -> Vertex:
 
 def _main_classes() -> list[type]:
     """The classes of the user's script that were pickled, by value, with the vertices."""
-    tracked = list(_internals._DYNAMIC_CLASS_TRACKER_BY_CLASS)
-    return [cls for cls in tracked if cls.__module__ == "__main__" and "." not in cls.__qualname__]
+    main = sys.modules["__main__"]
+    tracked: list[Any] = list(_internals._DYNAMIC_CLASS_TRACKER_BY_CLASS)
+    return [cls for cls in tracked if cls.__module__ == "__main__" and vars(main).get(cls.__qualname__) is cls]
 
 
 def publish_classes(payload: bytes) -> None:
@@ -126,6 +136,5 @@ def publish_classes(payload: bytes) -> None:
     """
     main = sys.modules["__main__"]
     for cls in pickle.loads(payload):
-        if not hasattr(main, cls.__qualname__):
-            setattr(main, cls.__qualname__, cls)
+        setattr(main, cls.__qualname__, cls)
 

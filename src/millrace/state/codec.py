@@ -16,11 +16,11 @@ from typing import Any, NamedTuple, Protocol
 
 import msgspec
 
+from millrace.common import pickling
 from millrace.common.errors import MillraceError, TypeMismatchError
 from millrace.common.typeinfo import type_from_json
 from millrace.state.errors import StateCorruptedError, StateEncodingError, StatePickleError, StateTypeError
 
-_PICKLE_PROTOCOL = 5
 _PLAIN_TYPES = frozenset({type(None), bool, int, float, str, bytes})
 _MASK_LENGTH = struct.Struct("<I")
 
@@ -167,7 +167,7 @@ def _encode_untyped(values: list[Any]) -> EncodedColumn:
 
 def _pickle(values: list[Any]) -> bytes:
     try:
-        return pickle.dumps(values, _PICKLE_PROTOCOL)
+        return pickling.dumps(values)
     except Exception as error:
         raise StateEncodingError(
             f"a value of an untyped state cannot be pickled: {type(error).__name__}: {error}",

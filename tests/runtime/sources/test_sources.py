@@ -121,7 +121,7 @@ def write(directory: Path, **files: str) -> Path:
 
 
 def test_the_lines_of_a_file_come_without_their_ends(tmp_path: Path) -> None:
-    (tmp_path / "a.txt").write_bytes("one\r\ntwo\n\n  three  ".encode())
+    (tmp_path / "a.txt").write_bytes(b"one\r\ntwo\n\n  three  ")
     assert read_all(TextFileSource(str(tmp_path / "a.txt"))) == ["one", "two", "", "  three  "]
 
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pickle
 from typing import Any
 
-import cloudpickle
-
+from millrace.common import pickling
 from millrace.common.time import MAX_WATERMARK
 from millrace.runtime.batch import Batch
 from millrace.runtime.operators.base import Operator
@@ -45,5 +44,5 @@ class FeedbackTail(Operator):
 
     def end_of_epoch(self) -> None:
         if self._batches:
-            self.context.feed_back(self.head, bytes(cloudpickle.dumps(self._batches)))
+            self.context.feed_back(self.head, pickling.dumps(self._batches))
         self._batches = []

@@ -5,10 +5,31 @@ from __future__ import annotations
 from itertools import repeat
 from typing import Any
 
+from millrace.common.types import Row, RowKind
 from millrace.runtime.batch import Batch
 from millrace.runtime.failure import UserCodeError, resolve
 from millrace.runtime.operators.base import Operator
 from millrace.runtime.rows import SinkRecords
+
+
+def printed(record: Any) -> str:
+    """A record as `print` writes it: a Row as Flink does, anything else as Python does.
+
+    >>> from millrace.common import Row
+    >>> printed(Row("a", 1)), printed(("a", 1))
+    ('+I[a, 1]', "('a', 1)")
+    """
+    if isinstance(record, Row):
+        return f"{_KINDS[record.get_row_kind()]}[{', '.join(map(printed, record))}]"
+    return str(record)
+
+
+_KINDS = {
+    RowKind.INSERT: "+I",
+    RowKind.UPDATE_BEFORE: "-U",
+    RowKind.UPDATE_AFTER: "+U",
+    RowKind.DELETE: "-D",
+}
 
 
 class CollectOperator(Operator):

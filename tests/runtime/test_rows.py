@@ -26,7 +26,8 @@ def test_rows_of_one_place_keep_the_order_in_which_they_were_put() -> None:
     for number in range(5):
         outbox.put(0, 1, 7, b"%d" % number)
     taken = outbox.take()
-    rows = sorted(reversed(taken), key=lambda row: (row.seq, row.rank))
+    taken.reverse()
+    rows = sorted(taken, key=lambda row: (row.seq, row.rank))
     assert [row.payload for row in rows] == [b"0", b"1", b"2", b"3", b"4"]
 
 

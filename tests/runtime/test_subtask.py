@@ -250,6 +250,25 @@ def test_operator_state_in_fields_is_not_counted_twice(function: Any, attempt: i
     assert collected(stream.process(function)) == [1, 3, 6, 10, 15, 21]
 
 
+class Watermarks(ProcessFunction):
+    def process_element(self, value: int, ctx: Any) -> Iterator[int]:
+        yield ctx.current_watermark()
+
+
+@every_attempt
+@pytest.mark.parametrize("processes", [1, 2])
+def test_the_clock_does_not_run_ahead_after_an_attempt_that_failed(attempt: int, processes: int) -> None:
+    def watermarks(faults: Faults) -> list[int]:
+        env = StreamExecutionEnvironment.create_with_executor(InProcessExecutor(processes, faults))
+        env.set_parallelism(1).set_runtime_mode(RuntimeExecutionMode.STREAMING)
+        strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(lambda value, _: value)
+        stream = env.from_source(EpochSource(NUMBERS, 1), strategy, "numbers")
+        told = stream.rebalance().process(Watermarks()).disable_chaining().set_parallelism(2)
+        return sorted(told.execute_and_collect())
+
+    assert watermarks(one_fault(attempt)) == watermarks(Faults())
+
+
 # --- sinks ----------------------------------------------------------------------------------------------------------
 
 

@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import Any, Protocol
 
 from millrace.common.completable_future import CompletableFuture
-from millrace.common.errors import JobCancelledError
+from millrace.common.errors import JobCancelledError, MillraceError
 from millrace.common.job_client import JobClient
 from millrace.common.job_execution_result import JobExecutionResult
 from millrace.common.job_id import JobID
@@ -62,6 +62,9 @@ def wait_for(job: SubmittedJob | JobClient) -> JobExecutionResult:
     except KeyboardInterrupt:
         cancel(job)
         raise JobInterrupted from None
+    except MillraceError as error:
+        # Where it was raised is a thread of ours; what went wrong is in its text.
+        raise error.with_traceback(None) from None
 
 
 def cancel(job: SubmittedJob | JobClient) -> None:

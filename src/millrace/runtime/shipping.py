@@ -124,9 +124,9 @@ def load_vertex(payload: bytes) -> Vertex:
 
 def _main_classes() -> list[type]:
     """The classes of the user's script that were pickled, by value, with the vertices."""
-    main = sys.modules["__main__"]
-    tracked: list[Any] = list(_internals._DYNAMIC_CLASS_TRACKER_BY_CLASS)
-    return [cls for cls in tracked if cls.__module__ == "__main__" and vars(main).get(cls.__qualname__) is cls]
+    main = vars(sys.modules["__main__"])
+    tracked: list[type] = list(_internals._DYNAMIC_CLASS_TRACKER_BY_CLASS)
+    return [cls for cls in tracked if cls.__module__ == "__main__" and cls is main.get(cls.__qualname__)]
 
 
 def publish_classes(payload: bytes) -> None:

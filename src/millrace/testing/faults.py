@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Container
+from collections.abc import Container, Iterable, Iterator
 
 from millrace.runtime.router import Outbox
+from millrace.runtime.rows import Row
 
 
 class InjectedFault(Exception):
@@ -16,9 +17,10 @@ class Faults:
     """Which task attempts of a job fail, and where in their work.
 
     With `share`, each attempt fails with this probability, drawn from `seed`; with `attempts`, those of these
-    numbers do (the first task of a job is attempt 1, and every attempt counts). A task fails when it hands its n-th
-    row on, so that some of its records are through and others are not; the last row of a subtask is its report, by
-    which time its state is written. The attempt is then run again, in the same process or in another one.
+    numbers do (the first task of a job is attempt 1, and every attempt counts). A task fails when it reads its n-th
+    row, or when it hands its n-th row on, so that some of its records are through and others are not; the last row
+    of a subtask is its report, by which time its state is written. The attempt is then run again, in the same
+    process or in another one.
 
     >>> Faults(attempts={1}).outbox(1).fails, Faults(attempts={1}).outbox(2).fails
     (True, False)
@@ -34,8 +36,10 @@ class Faults:
 
     def outbox(self, attempt: int) -> FaultyOutbox:
         """Where an attempt puts its rows; for one that is to fail, its doom."""
-        fails = attempt in self._attempts or self._random.random() < self._share
-        return FaultyOutbox(self, attempt, self._random.choice((1, 1, 2, 2, 3, 5, 8)) if fails else None)
+        if attempt not in self._attempts and self._random.random() >= self._share:
+            return FaultyOutbox(self, attempt)
+        rows = self._random.choice((1, 1, 2, 2, 3, 5, 8))
+        return FaultyOutbox(self, attempt, **{self._random.choice(("reads", "puts")): rows})
 
     def moves(self) -> bool:
         """Whether the next attempt runs in another process."""
@@ -43,19 +47,26 @@ class Faults:
 
 
 class FaultyOutbox(Outbox):
-    """Breaks when it is given its n-th row, or when the task is over and has not put so many."""
+    """Breaks at the n-th row that is read or put, or else when the task is over."""
 
-    def __init__(self, faults: Faults, attempt: int, fails_at: int | None) -> None:
+    def __init__(self, faults: Faults, attempt: int, reads: int = 0, puts: int = 0) -> None:
         super().__init__(attempt)
         self._faults = faults
-        self._left = fails_at
-        self.fails = fails_at is not None
+        self._reads = reads
+        self._puts = puts
+        self.fails = bool(reads or puts)
+
+    def reading(self, rows: Iterable[Row]) -> Iterator[Row]:
+        """The rows that the task reads, as far as it gets."""
+        for number, row in enumerate(rows, start=1):
+            yield row
+            if number == self._reads:
+                self.give_up()
 
     def put(self, slot: int, level: int, channel: int, payload: bytes, seq: int | None = None) -> None:
-        if self._left is not None:
-            self._left -= 1
-            if self._left == 0:
-                self.give_up()
+        self._puts -= 1
+        if self._puts == 0:
+            self.give_up()
         super().put(slot, level, channel, payload, seq)
 
     def give_up(self) -> None:

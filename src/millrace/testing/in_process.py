@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import itertools
 import tempfile
+from collections.abc import Iterable
 
 from millrace.common.job_id import JobID
 from millrace.driver.job import JobRun, TaskFailedError, run_bounded
@@ -68,7 +69,7 @@ class InProcessRunner:
         if self._faults is None:
             return _rows(host.task(level, slot, epoch, attempt), share)
         outbox = self._faults.outbox(attempt)
-        rows = _rows(host.task(level, slot, epoch, attempt, outbox), share)
+        rows = _rows(host.task(level, slot, epoch, attempt, outbox), outbox.reading(share))
         if outbox.fails:
             outbox.give_up()
         return rows
@@ -81,7 +82,7 @@ class InProcessRunner:
         return [str(error) for host in self._hosts for error in host.close()]
 
 
-def _rows(task: LevelTask, share: list[Row]) -> list[Row]:
+def _rows(task: LevelTask, share: Iterable[Row]) -> list[Row]:
     return [row for rows in task.run(share) for row in rows]
 
 

@@ -47,7 +47,7 @@ class FunctionSource(Source):
                 yield Chunk(seq, chunk, gathered.stamps(place, len(chunk)) if found is None else None)
                 seq += 1
         except Exception as error:
-            raise UserCodeError.wrap(error, self._function, None, "run() of") from error
+            raise UserCodeError(error, self._function, None, "run() of") from error
 
 
 class _Gathered:

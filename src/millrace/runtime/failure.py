@@ -12,7 +12,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from millrace.common.errors import short_repr
+from millrace.common.errors import MillraceError, short_repr
+
+# Exceptions that end a Python program. Raised by a user's function they are errors of the job, like all others.
+PROGRAM_ENDS = (SystemExit, KeyboardInterrupt)
 
 _OWN_CODE = f"{Path(__file__).resolve().parents[1]}{os.sep}"
 
@@ -50,6 +53,13 @@ class UserCodeError(Exception):
             return cause
         return cls(cause, function, short_repr(record), what)
 
+    @classmethod
+    def inside(cls, cause: BaseException, operator: str, function: Any, what: str = "") -> UserCodeError:
+        """The error for what went wrong in an operator. An error that is wrapped already only learns its name."""
+        error = cause if isinstance(cause, UserCodeError) else cls(cause, function, None, what)
+        error.operator = error.operator or operator
+        return error
+
 
 @dataclass(frozen=True)
 class TaskFailure:
@@ -86,13 +96,25 @@ def describe_failure(error: BaseException, subtask: str) -> TaskFailure:
     name, defined = describe_function(error.function)
     lines = _user_frames(cause.__traceback__)
     location = f"{lines[-1].filename}:{lines[-1].lineno}" if lines else defined
-    text = "".join(
-        ["Traceback (most recent call last):\n", *traceback.format_list(lines), *traceback.format_exception_only(cause)]
-    )
+    text = _traceback(lines, cause)
     function = f"{error.what} {name}".strip()
     return TaskFailure(
         type(cause).__name__, str(cause), error.operator, function, location, error.record, text, subtask, True
     )
+
+
+def describe_closing(error: BaseException) -> str:
+    """The same for an exception that came when a function was closed, as text."""
+    failure = describe_failure(error, "")
+    return f"{failure.operator}: {failure.function} failed at {failure.location}\n{failure.traceback}".rstrip()
+
+
+def _traceback(lines: list[traceback.FrameSummary], cause: BaseException) -> str:
+    if lines:
+        shown = [*traceback.format_list(lines), *traceback.format_exception_only(cause)]
+        return "".join(["Traceback (most recent call last):\n", *shown])
+    # Without a line of the user's, what we say ourselves is all there is to say; anything else needs our lines.
+    return "" if isinstance(cause, MillraceError) else "".join(traceback.format_exception(cause))
 
 
 def _user_frames(trace: TracebackType | None) -> list[traceback.FrameSummary]:

@@ -22,6 +22,7 @@ from millrace.graph.partitioning import (
 from millrace.runtime.batch import Batch
 from millrace.runtime.failure import UserCodeError
 from millrace.runtime.rows import REPORT_LEVEL, SEQ_END, SEQ_FIRST, Row, encode, rank
+from millrace.state.hashing import stable_hash
 from millrace.state.key_groups import KeyRouter, key_group, subtask_of
 
 # A lane is sent when it holds this many records, even in the middle of a chunk: an operator that makes many
@@ -185,12 +186,18 @@ class KeyGroupRouter:
         stamped = batch.timestamps is not None
         timestamps = batch.timestamps if batch.timestamps is not None else [0] * len(batch.values)
         for value, timestamp in zip(batch.values, timestamps, strict=True):
-            group = self._group(_key_of(self.selector, value))
+            group = self._group_of(value)
             lane = self._lanes.setdefault((group, stamped), Lane())
             lane.values.append(value)
             lane.timestamps.append(timestamp)
             if len(lane.values) >= LANE_RECORDS:
                 self._send_lane(group, stamped, lane)
+
+    def _group_of(self, value: Any) -> int:
+        try:
+            return self._group(self.selector(value))
+        except Exception as error:
+            raise _key_failure(error, self.selector, value) from error
 
     def _group(self, key: Any) -> int:
         group = self._groups.get(key)
@@ -236,11 +243,14 @@ def make_router(edge: OutEdge, subtask: int, parallelism: int, batch: bool) -> R
     return Router(edge, subtask, parallelism)
 
 
-def _key_of(selector: Callable[[Any], Any], value: Any) -> Any:
-    try:
-        return selector(value)
-    except Exception as error:
-        raise UserCodeError.wrap(error, selector, value, "the key selector") from error
+def _key_failure(error: Exception, selector: Callable[[Any], Any], value: Any) -> UserCodeError:
+    """The error of a record that cannot be sent by its key. Where Python has no hash for the key, we say it better."""
+    if isinstance(error, TypeError) and "unhashable" in str(error):
+        try:
+            stable_hash(selector(value))
+        except Exception as better:
+            error = better
+    return UserCodeError.wrap(error, selector, value, "the key selector")
 
 
 def _splitter(partitioning: Partitioning, router: Router, parallelism: int) -> Callable[[Batch], None]:
@@ -260,7 +270,9 @@ def _splitter(partitioning: Partitioning, router: Router, parallelism: int) -> C
             return _evenly(_neighbours(lanes, router.subtask, parallelism), router)
         case Shuffle():
             return _at_random(lanes, router)
-        case Broadcast() | Global() | KeyGroups():
+        case KeyGroups(selector):
+            return _all_keys(selector, lanes[0])
+        case Broadcast() | Global():
             return _into(lanes[0])
         case _:
             raise TypeError(f"unknown partitioning {partitioning!r}")
@@ -310,7 +322,25 @@ def _by_key(selector: Callable[[Any], Any], lanes: list[Lane], router: KeyRouter
                 raise RuntimeError("the key selector raised StopIteration")
         except Exception as error:
             record = values[len(values) - length_hint(rest) - 1]
-            raise UserCodeError.wrap(error, selector, record, "the key selector") from error
+            raise _key_failure(error, selector, record) from error
+
+    return split
+
+
+def _all_keys(selector: Callable[[Any], Any], lane: Lane) -> Callable[[Batch], None]:
+    """To a single subtask. One key is looked at even so: a program must not fail only once its parallelism is raised."""
+    into = _into(lane)
+    unseen = True
+
+    def split(batch: Batch) -> None:
+        nonlocal unseen
+        if unseen:
+            unseen = False
+            try:
+                stable_hash(selector(batch.values[0]))
+            except Exception as error:
+                raise _key_failure(error, selector, batch.values[0]) from error
+        into(batch)
 
     return split
 

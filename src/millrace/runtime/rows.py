@@ -6,8 +6,10 @@ workers of one job run and are never kept, so that pickle is safe here and fast.
 
 The order is the order of the sources: `seq` is the ordinal of the source's chunk that a buffer's records come
 from, and `rank` packs the ordinal of the source split, the sender's channel and the buffer's number. Records
-that reach a task by different ways are read in the order in which the source gave them, chunk by chunk, however
-many subtasks they passed through: the same input gives the same result for every parallelism.
+that reach a task by different ways are read in the order in which the source gave them, chunk by chunk. So a task
+that is run again reads the same, and behind a source that is dealt out once (by key, or evenly and then by key) the
+order of a key's records is the source's at every parallelism. Behind a second exchange that deals records out anew,
+the order holds from chunk to chunk, and not within one.
 """
 
 from __future__ import annotations

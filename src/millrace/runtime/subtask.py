@@ -15,7 +15,7 @@ from millrace.runtime.batch_input import KeyedBatchInput
 from millrace.runtime.clock import WatermarkClock
 from millrace.runtime.context import OperatorContext
 from millrace.runtime.epoch import EpochInput, JobSettings, OperatorReport, SubtaskReport
-from millrace.runtime.failure import UserCodeError
+from millrace.runtime.failure import PROGRAM_ENDS
 from millrace.runtime.operators.base import ChainedReceiver, Operator, Output, TypedOutput, has_own_state
 from millrace.runtime.operators.source import SourceOperator
 from millrace.runtime.router import Outbox, make_router
@@ -124,12 +124,12 @@ class Subtask:
         self._open_operators()
         if moved:
             self._restore_clock()
-            self._guarded(lambda operator: operator.restore(), self.vertex.nodes)
+            self._guarded("restoring", lambda operator: operator.restore(), self.vertex.nodes)
         for operator in self.operators.values():
             operator.context.committables.clear()
             operator.records_in = operator.records_skipped = operator.output.records_out = 0
         # Last operator first: timers and feedback emit as soon as the epoch begins.
-        self._guarded(lambda operator: operator.begin(), self.vertex.nodes[::-1])
+        self._guarded("", lambda operator: operator.begin(), self.vertex.nodes[::-1])
 
     def _forget_attempt(self) -> None:
         """An attempt failed here: what it counted and what it gathered must not count."""
@@ -160,7 +160,7 @@ class Subtask:
             if operator not in self._opened:
                 self._opened.append(operator)
                 self._broken = True
-                self._guarded(lambda operator: operator.open(), (node,))
+                self._guarded("open() of", lambda operator: operator.open(), (node,))
                 self._broken = False
 
     def _restore_clock(self) -> None:
@@ -176,14 +176,13 @@ class Subtask:
             for node_id, watermark in watermarks.items():
                 self.operators[node_id].watermark = watermark
 
-    def _guarded(self, call: Callable[[Operator], None], nodes: tuple[StreamNode, ...]) -> None:
+    def _guarded(self, what: str, call: Callable[[Operator], None], nodes: tuple[StreamNode, ...]) -> None:
         for node in nodes:
             operator = self.operators[node.id]
             try:
                 call(operator)
-            except UserCodeError as error:
-                error.operator = error.operator or operator.name
-                raise
+            except (Exception, *PROGRAM_ENDS) as error:
+                raise operator.failure(error, what) from error.__cause__
 
     def receive(self, buffer: Buffer) -> None:
         """Records from another subtask, and what it knows of event time."""
@@ -221,7 +220,10 @@ class Subtask:
         if isinstance(self.head, SourceOperator):
             splits = self.epoch.splits.get((self.vertex.id, self.index), [])
             if self.head.source is not None:
-                yield from self.head.read(splits)
+                try:
+                    yield from self.head.read(splits)
+                except (Exception, *PROGRAM_ENDS) as error:
+                    raise self.head.failure(error) from error.__cause__
             yield SEQ_END, 0
             if self.vertex.id in self.epoch.finishing:
                 self.head.finish()
@@ -233,14 +235,17 @@ class Subtask:
 
     def flush(self) -> None:
         """Send what stands in the routers."""
-        for _, router in self.routers:
-            router.flush()
+        for edge, router in self.routers:
+            try:
+                router.flush()
+            except Exception as error:
+                raise self.operators[edge.source_node].failure(error, "a record of") from error.__cause__
 
     def end(self) -> SubtaskReport:
         """End the epoch: what must survive goes to state, the state to its file, the rest into the report."""
         self.end_of_group()
         for node in self.vertex.nodes:
-            self._guarded(lambda operator: operator.end_of_epoch(), (node,))
+            self._guarded("the state of", lambda operator: operator.end_of_epoch(), (node,))
         self.flush()
         report = SubtaskReport(self.vertex.id, self.index, self.outbox.attempt, attempts=self._attempts)
         report.feedback = self._feedback
@@ -301,9 +306,10 @@ class Subtask:
         """Close every function that was opened, whatever happens; the errors are given back."""
         errors: list[BaseException] = []
         while self._opened:
+            operator = self._opened.pop()
             try:
-                self._opened.pop().close()
-            except Exception as error:
-                errors.append(error)
+                operator.close()
+            except (Exception, *PROGRAM_ENDS) as error:
+                errors.append(operator.failure(error, "close() of"))
         return errors
 

@@ -31,8 +31,8 @@ _PRELOADED = (
     "multiprocessing.connection",
     "cloudpickle",
     "msgspec",
-    "millrace.spark.worker",
-    "millrace.runtime",
+    "millrace.spark.stage",
+    "millrace.datastream",
 )
 
 

@@ -8,10 +8,11 @@ from functools import cached_property
 from typing import Any
 
 from millrace.runtime.epoch import JobSettings
+from millrace.runtime.failure import describe_closing
 from millrace.runtime.host import HostedJob, find_modules_in
 from millrace.runtime.shipping import ShippedJob
 from millrace.spark.link import LinkAddress
-from millrace.spark.worker import WorkerLink
+from millrace.spark.worker import ClosingFailed, WorkerLink
 
 
 class Hosted:
@@ -37,7 +38,7 @@ class Hosted:
         _HOSTED.pop(self._reference.run, None)
         errors = self._loaded.close() if self._loaded is not None else []
         if errors:
-            raise ExceptionGroup("closing the job's functions failed", errors)  # type: ignore[type-var]
+            raise ClosingFailed("\n".join(map(describe_closing, errors)))
 
 
 _HOSTED: dict[str, Hosted] = {}

@@ -110,7 +110,7 @@ class SparkRunner:
             return TaskFailedError(TaskFailure.decode(self._link.failures[0]))
         if self._job.cancelled.is_set():
             return CancelledError()
-        return MillraceError(f"Spark could not {what}: {_first_lines(error)}", code="MR-2004")
+        return _spark_error(error, what)
 
     def _failed(self, payload: bytes) -> None:
         """A task has failed for good: Spark need not try it again."""
@@ -134,6 +134,14 @@ class SparkRunner:
         return errors
 
 
-def _first_lines(error: Any, count: int = 4) -> str:
-    lines = [line for line in str(error).splitlines() if line.strip() and not line.lstrip().startswith("at ")]
-    return "\n".join(lines[:count])
+def _spark_error(error: BaseException, what: str) -> MillraceError:
+    """What Spark says, without the traces of its own code."""
+    said = str(getattr(error, "java_exception", None) or error)
+    if "Python worker exited unexpectedly" in said:
+        return MillraceError(
+            "A Python worker process ended, again and again, while it ran a task.",
+            action="Look for os._exit() or a crash in native code, or give the machine more memory.",
+            code="MR-2004",
+        )
+    lines = [line for line in said.splitlines() if line.strip() and not line.lstrip().startswith(("at ", "..."))]
+    return MillraceError(f"Spark could not {what}: " + "\n".join(lines[:4]), code="MR-2004")

@@ -14,7 +14,7 @@ import pyarrow as pa
 from pyspark import TaskContext
 
 from millrace.runtime.epoch import EpochInput
-from millrace.runtime.failure import describe_failure
+from millrace.runtime.failure import PROGRAM_ENDS, describe_failure
 from millrace.runtime.level_task import ENTRY_CHANNEL
 from millrace.runtime.rows import Row, encode, rank
 from millrace.spark.hosting import Hosted, JobReference
@@ -82,7 +82,7 @@ def _telling(hosted: Hosted, place: str) -> Iterator[None]:
     """Tell the driver why a task fails, before Spark does."""
     try:
         yield
-    except Exception as error:
+    except (Exception, *PROGRAM_ENDS) as error:
         failure = describe_failure(error, place)
         hosted.link.report_failure(failure.encode())
         raise TaskFailed(failure.message) from None

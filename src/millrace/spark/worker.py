@@ -42,6 +42,10 @@ class TaskCancelled(BaseException):
     """Raised inside a running task when its job is cancelled or closed. Not an ``Exception``: let it pass."""
 
 
+class ClosingFailed(Exception):
+    """Raised by ``on_close`` with all that the driver is to be told."""
+
+
 class WorkerLink:
     """One job's line from this process to its driver. Make it with :meth:`connect`, on the main thread.
 
@@ -114,6 +118,8 @@ class WorkerLink:
         error = None
         try:
             self._on_close()
+        except ClosingFailed as failed:
+            error = str(failed)
         except BaseException:  # whatever a user's close() raises is reported, and must not fail a task
             error = f"in worker process {os.getpid()}:\n{traceback.format_exc()}"
         self._told = True

@@ -9,8 +9,8 @@ from millrace.runtime.router import Outbox
 from millrace.runtime.rows import Row
 
 
-class InjectedFault(Exception):
-    """A task attempt that was made to fail."""
+class InjectedFault(BaseException):
+    """A task attempt that was made to fail. Nothing that handles errors catches it, as nothing catches a `kill`."""
 
 
 class Faults:

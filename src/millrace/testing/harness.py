@@ -113,7 +113,8 @@ class Harness(StateInspection):
         self._running = False
         errors = self._subtask.close()
         if errors:
-            raise errors[0]
+            with _plain_errors():
+                raise errors[0]
 
     def __enter__(self) -> Self:
         try:

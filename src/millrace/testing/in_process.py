@@ -16,7 +16,7 @@ from millrace.graph.job_graph import plan_job
 from millrace.graph.job_options import JobOptions
 from millrace.graph.stream_graph import StreamGraph
 from millrace.runtime.epoch import EpochInput, JobSettings
-from millrace.runtime.failure import describe_failure
+from millrace.runtime.failure import describe_closing, describe_failure
 from millrace.runtime.host import HostedJob
 from millrace.runtime.level_task import LevelTask
 from millrace.runtime.rows import Row
@@ -79,7 +79,7 @@ class InProcessRunner:
 
     def close(self) -> list[str]:
         """Close the functions."""
-        return [str(error) for host in self._hosts for error in host.close()]
+        return [describe_closing(error) for host in self._hosts for error in host.close()]
 
 
 def _rows(task: LevelTask, share: Iterable[Row]) -> list[Row]:

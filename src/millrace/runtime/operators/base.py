@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from millrace.common.errors import TypeMismatchError
 from millrace.common.time import MIN_TIMESTAMP
 from millrace.runtime.batch import Batch
-from millrace.runtime.failure import UserCodeError
+from millrace.runtime.failure import PROGRAM_ENDS, UserCodeError
 from millrace.runtime.operators.own_state import has_own_state, restore_function, snapshot_function
 from millrace.runtime.output_tag import OutputTag
 
@@ -247,6 +247,10 @@ class Operator:
                 raise UserCodeError.wrap(error, self.function, value, f"the type of {tag!r} in") from None
         self.output.emit_side(tag.tag_id, Batch(values, None if timestamp is None else [timestamp]))
 
+    def failure(self, error: BaseException, what: str = "") -> UserCodeError:
+        """An error that came in this operator, with its name."""
+        return UserCodeError.inside(error, self.name, self.function, what)
+
     def bad_record(self, record: Any, error: Exception) -> None:
         """A user's function failed on a record: do what the operator's policy says."""
         if self.policy.action == "fail" or isinstance(error, UserCodeError):
@@ -271,18 +275,16 @@ class ChainedReceiver:
         self._operator.records_in += len(batch.values)
         try:
             self._operator.process(batch, side)
-        except UserCodeError as error:
-            error.operator = error.operator or self._operator.name
-            raise
+        except (Exception, *PROGRAM_ENDS) as error:
+            raise self._operator.failure(error) from error.__cause__
 
     def watermark(self, watermark: int) -> None:
         """Hand on the progress of event time."""
         self._operator.watermark = watermark
         try:
             self._operator.advance(watermark)
-        except UserCodeError as error:
-            error.operator = error.operator or self._operator.name
-            raise
+        except (Exception, *PROGRAM_ENDS) as error:
+            raise self._operator.failure(error) from error.__cause__
 
     def idle(self) -> None:
         """Hand on that no watermarks come."""

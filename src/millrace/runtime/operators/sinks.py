@@ -111,7 +111,7 @@ class SinkOperator(Operator):
             self.context.committables.extend(self._writer.prepare_commit())
             self._in_epoch = False
         except Exception as error:
-            raise UserCodeError.wrap(error, self.function, None, "flushing") from error
+            raise self.failure(error, "flushing") from error
 
     def close(self) -> None:
         self._writer.close()

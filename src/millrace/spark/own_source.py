@@ -8,15 +8,18 @@ from __future__ import annotations
 
 import json
 import os
+import pickle
 import sys
 import time
 from collections.abc import Iterator
 from typing import Any
 
+import cloudpickle
 from pyspark.sql import SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 from pyspark.sql.types import IntegerType, StructField, StructType
 
+from millrace.runtime.host import find_modules_in
 from millrace.runtime.sources.base import Offset, Source
 
 OWN_SOURCE = "millrace"
@@ -63,11 +66,13 @@ class _Reader(DataSourceStreamReader):
             os._exit(0)
 
 
-def register(spark: SparkSession, sources: dict[int, Source]) -> str:
+def register(spark: SparkSession, sources: dict[int, Source], python_path: tuple[str, ...]) -> str:
     """Make the sources known to a session; returns the format's name."""
+    shipped = cloudpickle.dumps(sources)
 
     class MillraceSource(DataSource):
-        """A class of its own for each job: Spark ships the class, and with it the sources."""
+        """A class of its own for each job: Spark ships the class, and with it the sources. They are unpacked where the
+        program's modules can be found."""
 
         @classmethod
         def name(cls) -> str:
@@ -77,7 +82,8 @@ def register(spark: SparkSession, sources: dict[int, Source]) -> str:
             return StructType([StructField("_vertex", IntegerType())])
 
         def streamReader(self, schema: StructType) -> DataSourceStreamReader:
-            return _Reader(sources)
+            find_modules_in(python_path)
+            return _Reader(pickle.loads(shipped))
 
     spark.dataSource.register(MillraceSource)
     return OWN_SOURCE

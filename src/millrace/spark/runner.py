@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pickle
 from functools import cached_property
-from typing import Any
 from uuid import uuid4
 
 import cloudpickle
@@ -30,6 +29,7 @@ class SparkRunner:
         self._spark = spark
         self._run = f"{settings.job_id}-{settings.attempt}-{uuid4().hex[:8]}"
         self._job = job
+        self.python_path = settings.python_path
         self._shipped: ShippedJob = ship(job.plan)
         self._link = JobLink(link_host(spark), workers_exit=owned, on_failure=self._failed)
         payload = cloudpickle.dumps((self._shipped, settings))

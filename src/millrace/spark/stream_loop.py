@@ -100,7 +100,7 @@ class StreamLoop:
             for key, value in LOCAL_CHECKPOINT_SETTINGS.items():
                 self._spark.conf.set(key, value)
         with PLANNERS.lock:  # the sources of another job would be registered under the same name
-            name = register(self._spark, self._job.coordinator.own_sources)
+            name = register(self._spark, self._job.coordinator.own_sources, self._runner.python_path)
             return self._spark.readStream.format(name).load()
 
     def _epoch(self, batch: DataFrame, batch_id: int) -> None:

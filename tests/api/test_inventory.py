@@ -6,11 +6,11 @@ from functools import cache
 from typing import Any
 
 import pytest
+
+from millrace.compat.jvm_names import JVM_NAMES
 from tests.api.differences import Difference, read_differences
 from tests.api.pyflink_inventory import Item, read_inventory
 from tests.api.signatures import incompatibility
-
-from millrace.compat.jvm_names import JVM_NAMES
 
 TOPS = ("common", "datastream", "metrics")
 INVENTORY = [item for top in TOPS for item in read_inventory(top)]

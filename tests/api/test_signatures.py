@@ -1,6 +1,7 @@
 """The comparison of signatures that the inventory rests on."""
 
 import pytest
+
 from tests.api.signatures import incompatibility
 
 

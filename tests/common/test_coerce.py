@@ -13,9 +13,9 @@ import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given, settings
-from tests.common.typed_values import Colour, Inner, Reading, batches, typed
 
 from millrace.common import Row, RowKind, TypeMismatchError, Types
+from tests.common.typed_values import Colour, Inner, Reading, batches, typed
 
 BYTES = Types.PRIMITIVE_ARRAY(Types.BYTE())
 

@@ -8,10 +8,10 @@ from decimal import Decimal
 import msgspec
 import pytest
 from hypothesis import given, settings
-from tests.common.typed_values import Reading, batches, typed
 
 from millrace.common import DecodingError, Instant, Row, RowKind, TypeMismatchError, Types
 from millrace.common.encoding import Codec
+from tests.common.typed_values import Reading, batches, typed
 
 
 @settings(max_examples=150, deadline=None)

@@ -10,7 +10,6 @@ from typing import Annotated, Any, NewType
 
 import pytest
 from hypothesis import given, settings
-from tests.common.typed_values import LEAVES, Colour, Inner, Reading, typed
 
 from millrace.common import DecodingError, Instant, ProgramError, Row, RowKind, TypeMismatchError, Types
 from millrace.common.typeinfo import (
@@ -23,6 +22,7 @@ from millrace.common.typeinfo import (
     type_from_json,
     type_to_json,
 )
+from tests.common.typed_values import LEAVES, Colour, Inner, Reading, typed
 
 UserId = NewType("UserId", int)
 

@@ -4,7 +4,6 @@ import re
 from typing import Any
 
 import pytest
-from tests.datastream.fakes import environment
 
 from millrace.common import NotSupportedError, ProgramError, Types
 from millrace.common.errors import MillraceError
@@ -21,6 +20,7 @@ from millrace.datastream import (
 )
 from millrace.datastream.connectors import DataGeneratorSource, NumberSequenceSource
 from millrace.datastream.state import MapStateDescriptor, ValueStateDescriptor
+from tests.datastream.fakes import environment
 
 
 class Mapper(MapFunction):

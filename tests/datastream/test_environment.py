@@ -6,7 +6,6 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from tests.datastream.fakes import FakeExecutor, InterruptedJob, environment
 
 from millrace.common import Configuration, Duration, ProgramError, Row, Types
 from millrace.datastream import (
@@ -19,6 +18,7 @@ from millrace.datastream import (
 )
 from millrace.datastream.connectors import DataGeneratorSource
 from millrace.datastream.functions import ErrorPolicy
+from tests.datastream.fakes import FakeExecutor, InterruptedJob, environment
 
 
 def test_the_parallelism_is_that_of_the_cpus_unless_it_is_set() -> None:

@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.datastream.fakes import environment
 
 from millrace.common import Types, WatermarkStrategy
 from millrace.datastream import (
@@ -28,6 +27,7 @@ from millrace.graph.job_graph import plan_job
 from millrace.graph.partitioning import KeyGroups
 from millrace.runtime.operators.keyed_functions import KeyedMapOperator
 from millrace.runtime.operators.stateless import MapOperator
+from tests.datastream.fakes import environment
 
 HERE = Path(__file__).parent
 

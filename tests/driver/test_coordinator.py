@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.graph.graphs import edge, node, stream_graph
 
 from millrace.common import WatermarkStrategy
 from millrace.driver.coordinator import Coordinator, EpochRejectedError
@@ -19,6 +18,7 @@ from millrace.runtime.rows import SinkRecords, encode
 from millrace.runtime.sources.sequence import DataGeneratorSource
 from millrace.state.handles import StateHandles
 from millrace.testing import EpochSource
+from tests.graph.graphs import edge, node, stream_graph
 
 NO_TIME = WatermarkStrategy.no_watermarks()
 

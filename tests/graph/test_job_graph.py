@@ -5,12 +5,12 @@ from __future__ import annotations
 from itertools import pairwise
 
 import pytest
-from tests.graph.graphs import edge, node, same, stream_graph
 
 from millrace.graph.job_graph import JobPlan, plan_job
 from millrace.graph.partitioning import Broadcast, Forward, KeyGroups, Rebalance
 from millrace.graph.stream_graph import ChainingStrategy, StreamGraph, StreamNode
 from millrace.runtime.shipping import placement
+from tests.graph.graphs import edge, node, same, stream_graph
 
 
 def chains(plan: JobPlan) -> list[list[int]]:

@@ -6,11 +6,11 @@ from __future__ import annotations
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.properties.programs import Program, Record, expected, first, programs, records, run
 
 from millrace.common import WatermarkStrategy
 from millrace.datastream import RuntimeExecutionMode, StreamExecutionEnvironment
 from millrace.testing import EpochSource, Faults, InProcessExecutor
+from tests.properties.programs import Program, Record, expected, first, programs, records, run
 
 relaxed = settings(
     max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]

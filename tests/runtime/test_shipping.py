@@ -6,7 +6,6 @@ import threading
 from typing import Any
 
 import pytest
-from tests.graph.graphs import edge, node, stream_graph
 
 from millrace.common.errors import ShippingError
 from millrace.datastream import MapFunction
@@ -14,6 +13,7 @@ from millrace.graph.job_graph import plan_job
 from millrace.graph.partitioning import Custom
 from millrace.runtime.operators.stateless import MapOperator
 from millrace.runtime.shipping import load_vertex, ship
+from tests.graph.graphs import edge, node, stream_graph
 
 
 class HoldsALock(MapFunction):

@@ -79,7 +79,9 @@ def words(env: StreamExecutionEnvironment) -> DataStream:
     return pairs.key_by(0).reduce(lambda one, two: (one[0], one[1] + two[1]))
 
 
-def run(make: Callable[[StreamExecutionEnvironment], DataStream], env: StreamExecutionEnvironment, mode: Any) -> list[Any]:
+def run(
+    make: Callable[[StreamExecutionEnvironment], DataStream], env: StreamExecutionEnvironment, mode: Any
+) -> list[Any]:
     return list(make(env.set_runtime_mode(mode)).execute_and_collect())
 
 

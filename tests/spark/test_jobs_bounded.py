@@ -185,7 +185,8 @@ def test_broadcast_state_reaches_every_subtask() -> None:
     # Two steps behind, so that the rules are there when the numbers come.
     source = DataGeneratorSource(lambda index: index, count=100, records_per_second=400)
     numbers = env.from_source(source, WatermarkStrategy.no_watermarks(), "numbers").rebalance().map(lambda n: n)
-    assert sorted(collected(numbers.filter(lambda n: n > 40).connect(rules).process(AboveLimit()))) == list(range(91, 100))
+    above = numbers.filter(lambda n: n > 40).connect(rules).process(AboveLimit())
+    assert sorted(collected(above)) == list(range(91, 100))
 
 
 def test_keyed_stream_with_broadcast_state() -> None:

@@ -161,7 +161,9 @@ def test_exception_in_a_generator_function_of_a_source() -> None:
     assert "no record 0" in str(error)
 
 
-@pytest.mark.parametrize("leave", [lambda: next(iter(())), lambda: sys.exit(4), lambda: exec("raise KeyboardInterrupt")])
+@pytest.mark.parametrize(
+    "leave", [lambda: next(iter(())), lambda: sys.exit(4), lambda: exec("raise KeyboardInterrupt")]
+)
 @pytest.mark.parametrize("keyed", [False, True])
 def test_exceptions_that_python_treats_specially_fail_the_job(leave: Callable[[], Any], keyed: bool) -> None:
     def fail(number: int) -> int:

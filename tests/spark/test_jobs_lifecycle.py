@@ -84,7 +84,8 @@ class NotingWriter(Sink, SinkWriter):
         """Take it."""
 
     def close(self) -> None:
-        note(self.path, f"close {self.who} {os.getpid()} {id(self)} {threading.current_thread() is threading.main_thread()}")
+        on_main = threading.current_thread() is threading.main_thread()
+        note(self.path, f"close {self.who} {os.getpid()} {id(self)} {on_main}")
 
 
 def program(path: Path, source: Source, **last: Any) -> StreamExecutionEnvironment:
@@ -100,7 +101,8 @@ def program(path: Path, source: Source, **last: Any) -> StreamExecutionEnvironme
 
 def assert_each_opened_function_was_closed_once(path: Path, least: int) -> None:
     opened, closed = (
-        Counter(tuple(line.split()[1:4]) for line in notes_in(path) if line.startswith(what)) for what in ("open", "close")
+        Counter(tuple(line.split()[1:4]) for line in notes_in(path) if line.startswith(what))
+        for what in ("open", "close")
     )
     assert len(opened) >= least
     assert closed == opened

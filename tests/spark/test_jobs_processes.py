@@ -45,15 +45,15 @@ class Script:
         self.directory = directory
         (directory / "tmp").mkdir(exist_ok=True)
         (directory / "job.py").write_text(PRELUDE + textwrap.dedent(body))
-        self._out, self._err = (directory / "out").open("wb"), (directory / "err").open("wb")
-        self.process = subprocess.Popen(
-            [sys.executable, str(directory / "job.py"), *arguments],
-            cwd="/",
-            env={**os.environ, "PYTHONPATH": SOURCE, "TMPDIR": str(directory / "tmp")},
-            stdout=self._out,
-            stderr=self._err,
-            start_new_session=True,
-        )
+        with (directory / "out").open("wb") as out, (directory / "err").open("wb") as err:
+            self.process = subprocess.Popen(
+                [sys.executable, str(directory / "job.py"), *arguments],
+                cwd="/",
+                env={**os.environ, "PYTHONPATH": SOURCE, "TMPDIR": str(directory / "tmp")},
+                stdout=out,
+                stderr=err,
+                start_new_session=True,
+            )
 
     def wait_for(self, name: str) -> None:
         eventually((self.directory / name).exists, 60)
@@ -61,8 +61,6 @@ class Script:
     def end(self, seconds: float = 60) -> tuple[int, str, str]:
         """Exit code, standard output and standard error."""
         code = self.process.wait(seconds)
-        self._out.close()
-        self._err.close()
         return code, (self.directory / "out").read_text(), (self.directory / "err").read_text()
 
     def descendants(self) -> list[psutil.Process]:
@@ -167,21 +165,12 @@ PROGRAMS = {
         for record in endless().map(mark).execute_and_collect():
             pass
     """,
-    "between epochs": """
-        def mark(number):
-            (here / "running").touch()
-            return number
-        endless(rate=1).map(mark).filter(lambda number: False).print()
-        env.execute("mostly waiting")
-    """,
 }
 
 
-@pytest.mark.parametrize("whole_group", [False, True], ids=["kill -INT", "terminal"])
-@pytest.mark.parametrize("kind", ["bounded", "unbounded", "collecting", "between epochs"])
+@pytest.mark.parametrize(("kind", "whole_group"), [("bounded", True), ("unbounded", True), ("collecting", False)])
 def test_ctrl_c_ends_everything_without_a_word(run: Run, kind: str, whole_group: bool) -> None:
-    if whole_group and kind in {"collecting", "between epochs"}:
-        pytest.skip("the difference between the two has shown in the other programs")
+    """A terminal sends the signal to the whole group, `kill -INT` to one process."""
     script = run(PROGRAMS[kind])
     script.wait_for("running")
     time.sleep(0.5)
@@ -200,14 +189,3 @@ def test_driver_that_is_killed_leaves_no_process(run: Run) -> None:
     script.process.kill()
     script.process.wait()
     eventually(lambda: not [process for process in processes if process.is_running()], 40)
-
-
-@pytest.mark.slow
-def test_long_unbounded_program_is_quiet(run: Run) -> None:
-    """Spark ends what is idle after a minute, and some of that would speak."""
-    body = """
-    client = endless().filter(lambda number: False).print() and None or env.execute_async("long")
-    time.sleep(75)
-    client.cancel().result()
-    """
-    assert run(body).end(150) == (0, "", "")

@@ -124,7 +124,8 @@ def test_silent_source_without_idleness_holds_back_event_time() -> None:
 
 def test_bounded_and_unbounded_sources_in_one_program() -> None:
     env = environment()
-    endless = env.from_source(DataGeneratorSource(lambda index: index, records_per_second=100), NO_WATERMARKS, "endless")
+    source = DataGeneratorSource(lambda index: index, records_per_second=100)
+    endless = env.from_source(source, NO_WATERMARKS, "endless")
     ending = env.from_collection(list(range(-5, 0)))
     results = first(endless.union(ending).map(lambda number: number), 40)
     assert len(set(results)) == len(results) == 40
@@ -136,7 +137,8 @@ def test_streaming_data_frame_of_files(spark: SparkSession, tmp_path: Path) -> N
     folder.mkdir()
     (folder / "1.json").write_text('{"name": "a", "my number": 1}\n{"name": "b", "my number": 2}\n')
     frame = spark.readStream.schema("name string, `my number` long").json(str(folder))
-    with environment().from_data_frame(frame).map(lambda row: (row.name, row["my number"])).execute_and_collect() as results:
+    pairs = environment().from_data_frame(frame).map(lambda row: (row.name, row["my number"]))
+    with pairs.execute_and_collect() as results:
         assert sorted([next(results), next(results)]) == [("a", 1), ("b", 2)]
         (folder / "2.json").write_text('{"name": "c", "my number": 3}\n')
         assert next(results) == ("c", 3)
@@ -177,7 +179,8 @@ def test_socket_text_stream() -> None:
 
 def test_cancelling_from_another_thread_takes_less_than_five_seconds() -> None:
     env = environment()
-    numbers = env.from_source(DataGeneratorSource(lambda index: index, records_per_second=100), NO_WATERMARKS, "numbers")
+    source = DataGeneratorSource(lambda index: index, records_per_second=100)
+    numbers = env.from_source(source, NO_WATERMARKS, "numbers")
     pending = numbers.key_by(lambda number: number % 2).map(lambda number: number).collect_async()
     client = env.execute_async("endless")
     results = pending.results(client)
@@ -200,7 +203,8 @@ def test_cancelling_interrupts_a_function_that_sleeps(tmp_path: Path) -> None:
         return number
 
     env = environment()
-    numbers = env.from_source(DataGeneratorSource(lambda index: index, records_per_second=100), NO_WATERMARKS, "numbers")
+    source = DataGeneratorSource(lambda index: index, records_per_second=100)
+    numbers = env.from_source(source, NO_WATERMARKS, "numbers")
     numbers.map(sleep).print()
     client = env.execute_async("sleeping")
     eventually((tmp_path / "sleeping").exists, 30)

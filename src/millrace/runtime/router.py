@@ -328,7 +328,7 @@ def _by_key(selector: Callable[[Any], Any], lanes: list[Lane], router: KeyRouter
 
 
 def _all_keys(selector: Callable[[Any], Any], lane: Lane) -> Callable[[Batch], None]:
-    """To a single subtask. One key is looked at even so: a program must not fail only once its parallelism is raised."""
+    """To a single subtask. One key is looked at even so: a program must not fail only at a higher parallelism."""
     into = _into(lane)
     unseen = True
 

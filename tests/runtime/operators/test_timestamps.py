@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from tests.graph.graphs import node, stream_graph
 
 from millrace.common import WatermarkStrategy
 from millrace.common.time import MAX_WATERMARK, MIN_TIMESTAMP, Duration
@@ -19,6 +18,7 @@ from millrace.runtime.sources.base import Chunk, Offset, Source, Split
 from millrace.runtime.subtask import Subtask
 from millrace.state import StateHandles
 from millrace.testing import MemoryFiles, OneInputHarness
+from tests.graph.graphs import node, stream_graph
 
 
 class Punctuated(WatermarkGenerator):

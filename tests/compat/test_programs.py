@@ -36,12 +36,12 @@ def test_word_count_from_file_to_file(run: Run, tmp_path: Path) -> None:
 def test_event_time_timers(run: Run) -> None:
     lines = run("--pyflink", str(PROGRAMS / "event_time_timers.py"))
     assert lines == [
-        "<Row('Alice', 110.0999984741211)>",
-        "<Row('Bob', 30.200000762939453)>",
-        "<Row('Alice', 130.0999984741211)>",
-        "<Row('Bob', 83.29999923706055)>",
-        "<Row('timer of Alice at 3000', 130.0999984741211)>",
-        "<Row('timer of Bob at 4000', 83.29999923706055)>",
-        "<Row('timer of Alice at 5000', 130.0999984741211)>",
-        "<Row('timer of Bob at 6000', 83.29999923706055)>",
+        "+I[Alice, 110.0999984741211]",
+        "+I[Bob, 30.200000762939453]",
+        "+I[Alice, 130.0999984741211]",
+        "+I[Bob, 83.29999923706055]",
+        "+I[timer of Alice at 3000, 130.0999984741211]",
+        "+I[timer of Bob at 4000, 83.29999923706055]",
+        "+I[timer of Alice at 5000, 130.0999984741211]",
+        "+I[timer of Bob at 6000, 83.29999923706055]",
     ]

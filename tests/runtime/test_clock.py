@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from millrace.common.time import MIN_TIMESTAMP
+from millrace.common.time import MAX_WATERMARK, MIN_TIMESTAMP
 from millrace.runtime.clock import WatermarkClock
 
 
@@ -56,6 +56,30 @@ def test_when_all_are_idle_the_furthest_counts_and_the_clock_is_idle() -> None:
     assert clock.mark_idle(0)
     assert clock.current == 40
     assert clock.all_idle
+
+
+def test_time_does_not_end_while_a_channel_is_only_idle() -> None:
+    clock = WatermarkClock(3)
+    clock.update(1, 10)
+    clock.mark_idle(2)
+    assert clock.update(0, MAX_WATERMARK)
+    assert clock.current == 10
+    assert not clock.mark_idle(1)
+    assert clock.current == 10
+    assert clock.all_idle
+    clock.activate(2)
+    assert not clock.all_idle
+    assert not clock.update(1, MAX_WATERMARK)
+    assert clock.update(2, MAX_WATERMARK)
+    assert clock.current == MAX_WATERMARK
+    assert not clock.all_idle
+
+
+def test_nobody_waits_for_a_channel_that_has_ended() -> None:
+    clock = WatermarkClock(2)
+    clock.update(0, MAX_WATERMARK)
+    assert clock.update(1, 5)
+    assert clock.current == 5
 
 
 def test_a_restored_clock_goes_on_where_it_was() -> None:

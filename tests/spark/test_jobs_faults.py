@@ -261,7 +261,7 @@ def test_keys_without_a_stable_hash() -> None:
         error = failure_of(environment().from_sequence(1, 10).key_by(make).reduce(lambda one, two: one).name("joined"))
         assert what in str(error)
         assert "MR-1003" in str(error)
-        assert error.record_repr == "1"
+        assert error.record_repr in {"1", "2"}  # the first record of one of the two subtasks
 
 
 def test_value_of_the_wrong_type_names_operator_field_and_value() -> None:

@@ -9,7 +9,7 @@ import textwrap
 import threading
 from collections import Counter
 from collections.abc import Iterator
-from datetime import date
+from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -47,6 +47,7 @@ def user(spark: SparkSession, job_directories: Path) -> Iterator[SparkSession]:
 def test_data_frame_comes_as_rows_with_the_names_of_its_columns(user: SparkSession) -> None:
     frame = user.sql(
         "select 7 number, 'text' text, 1.5D ratio, true flag, date'2024-02-29' day, 12.50 price, array(1, 2) items, "
+        "timestamp'2024-02-29 12:30:00Z' moment, timestamp_ntz'2024-02-29 12:30:00' local, "
         "map('a', 1L) counts, named_struct('x', 1, 'y', 'z') inner, cast(null as string) missing, "
         "binary('ab') bytes, 8 `a name with dots. and spaces`"
     )
@@ -60,6 +61,8 @@ def test_data_frame_comes_as_rows_with_the_names_of_its_columns(user: SparkSessi
         "day": date(2024, 2, 29),
         "price": Decimal("12.50"),
         "items": [1, 2],
+        "moment": datetime(2024, 2, 29, 12, 30, tzinfo=UTC),
+        "local": datetime(2024, 2, 29, 12, 30),
         "counts": {"a": 1},
         "inner": Row(x=1, y="z"),
         "missing": None,
@@ -78,9 +81,10 @@ def test_data_frame_with_many_partitions_through_a_keyed_program(user: SparkSess
     assert totals == {remainder: sum(range(remainder, 20_000, 13)) for remainder in range(13)}
 
 
-def test_empty_data_frame_beside_a_collection(user: SparkSession) -> None:
+@pytest.mark.parametrize("query", ["select id from range(0)", "select 1 id where false", "select 1 id limit 0"])
+def test_empty_data_frame_beside_a_collection(user: SparkSession, query: str) -> None:
     env = environment(spark=user)
-    nothing = env.from_data_frame(user.range(0)).map(lambda row: row.id)
+    nothing = env.from_data_frame(user.sql(query)).map(lambda row: row.id)
     assert sorted(collected(nothing.union(env.from_collection([1, 2])).map(lambda number: number))) == [1, 2]
 
 

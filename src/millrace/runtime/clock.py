@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from millrace.common.time import MIN_TIMESTAMP
+from millrace.common.time import MAX_WATERMARK, MIN_TIMESTAMP
 
 
 class WatermarkClock:
@@ -10,6 +10,9 @@ class WatermarkClock:
 
     When every channel is idle the clock stands at the highest watermark that any of them reached, as in Flink,
     and is itself idle: what comes after must not wait for it.
+
+    A channel that has ended (its watermark is the end of time) is left out like an idle one. Event time itself ends
+    only when all channels have: the records of one that is merely idle for now would all be late.
 
     >>> clock = WatermarkClock(2)
     >>> clock.update(0, 10), clock.update(1, 5)
@@ -27,8 +30,8 @@ class WatermarkClock:
 
     @property
     def all_idle(self) -> bool:
-        """Whether no channel is active (a clock without channels counts as idle)."""
-        return all(self.idle)
+        """Whether the channels that have not ended are all idle (a clock without channels counts as idle)."""
+        return self.current < MAX_WATERMARK and not self._active()
 
     def update(self, channel: int, watermark: int) -> bool:
         """A channel reached a watermark; True when the clock moved on. The channel is active again."""
@@ -47,11 +50,15 @@ class WatermarkClock:
         self.idle[channel] = True
         return self._recompute()
 
+    def _active(self) -> list[int]:
+        marks = zip(self.watermarks, self.idle, strict=True)
+        return [mark for mark, idle in marks if not idle and mark < MAX_WATERMARK]
+
     def _recompute(self) -> bool:
-        if all(self.idle):
-            candidate = max(self.watermarks, default=MIN_TIMESTAMP)
-        else:
-            candidate = min(mark for mark, idle in zip(self.watermarks, self.idle, strict=True) if not idle)
+        candidate = min(self._active(), default=None)
+        if candidate is None:
+            waiting = [mark for mark in self.watermarks if mark < MAX_WATERMARK]
+            candidate = max(waiting, default=MAX_WATERMARK)
         if candidate <= self.current:
             return False
         self.current = candidate

@@ -197,18 +197,16 @@ class Subtask:
             else:
                 self._entry.emit(batch, side)
         if buffer.watermark is not None:
-            if self.clock.update(channel, buffer.watermark):
-                self._advance()
+            self._tell_time(self.clock.update(channel, buffer.watermark))
         elif buffer.idle:
-            moved = self.clock.mark_idle(channel)
-            if moved:
-                self._advance()
-            if self.clock.all_idle:
-                self._entry.idle()
+            self._tell_time(self.clock.mark_idle(channel))
 
-    def _advance(self) -> None:
-        self.end_of_group()
-        self._entry.watermark(self.clock.current)
+    def _tell_time(self, moved: bool) -> None:
+        if moved:
+            self.end_of_group()
+            self._entry.watermark(self.clock.current)
+        if self.clock.all_idle:
+            self._entry.idle()
 
     def end_of_group(self) -> None:
         """BATCH mode: no further record of the key group that was being received."""

@@ -16,7 +16,7 @@ from millrace.graph.job_graph import JobPlan, plan_job
 from millrace.graph.job_options import JobOptions
 from millrace.graph.stream_graph import StreamGraph
 from millrace.spark.runner import SparkRunner
-from millrace.spark.session import LOCAL_CHECKPOINT_SETTINGS, derive_session, open_session
+from millrace.spark.session import LOCAL_CHECKPOINT_SETTINGS, adopt, derive_session, open_session
 from millrace.spark.stream_loop import StreamLoop
 
 
@@ -55,7 +55,7 @@ class SparkExecutor:
     def _frames(self, spark: SparkSession, plan: JobPlan, options: JobOptions) -> dict[int, DataFrame]:
         sources = {vertex.id for vertex in plan.vertices}
         return {
-            node_id: frame(spark) if callable(frame) else frame
+            node_id: frame(spark) if callable(frame) else adopt(spark, frame)
             for node_id, frame in options.data_frames.items()
             if node_id in sources
         }

@@ -102,7 +102,9 @@ class SparkRunner:
     def _entry(self, vertex_id: int, frame: DataFrame) -> DataFrame:
         vertex = self._job.plan.vertex(vertex_id)
         task = EntryTask(self._reference, vertex.id, vertex.slot, vertex.parallelism, tuple(frame.columns))
-        return frame.mapInArrow(task, SCHEMA)
+        # mapInArrow looks columns up by name, and would take a dot in one for a field of a struct.
+        plain = frame.toDF(*(f"_{index}" for index in range(len(frame.columns))))
+        return plain.mapInArrow(task, SCHEMA)
 
     def explained(self, error: BaseException, what: str = "run the epoch") -> BaseException:
         """What ended a Spark job: a task's failure that the line told of, a cancellation, or Spark itself."""

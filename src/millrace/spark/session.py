@@ -16,7 +16,7 @@ from pathlib import Path
 from urllib.parse import urlparse
 
 from pyspark import SparkConf, SparkContext
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from millrace.spark.gateway import quiet_gateway
 
@@ -39,6 +39,10 @@ SQL_SETTINGS: Mapping[str, str] = {
     "spark.sql.execution.arrow.maxRecordsPerBatch": "64",
     # The anchor join (DESIGN, "Exactly once") must stay a shuffled join: a broadcast has no locality.
     "spark.sql.autoBroadcastJoinThreshold": "-1",
+    # A buffer names the attempt that made it, so a stage that runs again never has the bytes of its first run, and
+    # Spark would give up the job. The reports of an epoch tell whether all has read the same attempts.
+    "spark.sql.shuffle.orderIndependentChecksum.enabled": "false",
+    "spark.sql.shuffle.orderIndependentChecksum.enableFullRetryOnMismatch": "false",
     # Millrace keeps its own progress; Spark's history of it is not read.
     "spark.sql.streaming.numRecentProgressUpdates": "4",
 }
@@ -150,14 +154,23 @@ def open_session(options: Mapping[str, str]) -> SparkSession:
 def derive_session(user: SparkSession, extra: Mapping[str, str] | None = None) -> SparkSession:
     """A copy of the user's session with our SQL settings; the user's own settings do not change.
 
-    It shares the context, the catalog and temporary views as they are now, and DataFrames of either session
-    may be used in the other. ``extra`` are further SQL settings, for example
-    :data:`LOCAL_CHECKPOINT_SETTINGS`.
+    It shares the context, the catalog and temporary views as they are now. ``extra`` are further SQL settings, for
+    example :data:`LOCAL_CHECKPOINT_SETTINGS`.
     """
     session = SparkSession(user.sparkContext, user._jsparkSession.cloneSession())
     for key, value in {**SQL_SETTINGS, **(extra or {})}.items():
         session.conf.set(key, value)
     return session
+
+
+def adopt(session: SparkSession, frame: DataFrame) -> DataFrame:
+    """The same table in another session of its context: what is made from it follows that session's settings."""
+    if frame.sparkSession is session:
+        return frame
+    jvm = session.sparkContext._jvm
+    assert jvm is not None
+    analyzed = frame._jdf.queryExecution().analyzed()
+    return DataFrame(jvm.org.apache.spark.sql.classic.Dataset.ofRows(session._jsparkSession, analyzed), session)
 
 
 def has_local_checkpoints(uri: str) -> bool:

@@ -50,6 +50,11 @@ class TaskFailed(Exception):
     """Ends a task whose failure the driver knows already, in detail."""
 
 
+class InputLost(Exception):
+    """Spark could not bring a task its input: an executor went away, or what reads the user's table failed. Spark
+    knows why, and runs again what can be run again; it is no failure of the task."""
+
+
 @dataclass(frozen=True)
 class StageTask:
     """One level of a job. It is the same in every epoch, so that Spark can run the same plan again and again; what
@@ -82,15 +87,25 @@ def _telling(hosted: Hosted, place: str) -> Iterator[None]:
     """Tell the driver why a task fails, before Spark does."""
     try:
         yield
+    except InputLost:
+        raise
     except (Exception, *PROGRAM_ENDS) as error:
         failure = describe_failure(error, place)
         hosted.link.report_failure(failure.encode())
         raise TaskFailed(failure.message) from None
 
 
+def _arriving(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """What Spark hands a task."""
+    try:
+        yield from batches
+    except Exception as error:
+        raise InputLost(str(error)) from error
+
+
 def _rows(batches: Iterator[pa.RecordBatch]) -> Iterator[Row]:
     """The rows of a stage's input; the first stage's own input, a range of slot numbers, has none."""
-    for batch in batches:
+    for batch in _arriving(batches):
         if batch.num_columns < len(_ARROW):
             continue
         slots, levels, seqs, ranks = (batch.column(index).to_pylist() for index in range(4))
@@ -137,8 +152,8 @@ class EntryTask:
         partition = context.partitionId()
         make = Record(*self.names)
         slot = self.slot + partition % self.parallelism
-        for seq, batch in enumerate(batches):
-            columns = [column.to_pylist() for column in batch.columns]
+        for seq, batch in enumerate(_arriving(batches)):
+            columns = [column.to_pylist(maps_as_pydicts="strict") for column in batch.columns]
             values = [make(*fields) for fields in zip(*columns, strict=True)]
             if values:
                 payload = encode((self.vertex, ENTRY_CHANNEL, context.taskAttemptId(), values, None, None, False))

@@ -62,7 +62,7 @@ def test_data_frame_comes_as_rows_with_the_names_of_its_columns(user: SparkSessi
         "price": Decimal("12.50"),
         "items": [1, 2],
         "moment": datetime(2024, 2, 29, 12, 30, tzinfo=UTC),
-        "local": datetime(2024, 2, 29, 12, 30),
+        "local": datetime.fromisoformat("2024-02-29T12:30"),
         "counts": {"a": 1},
         "inner": Row(x=1, y="z"),
         "missing": None,

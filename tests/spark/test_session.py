@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 SOURCE = str(Path(millrace.__file__).parents[1])
 
 NOISY_PROGRAM = """
-import threading, time
+import sys, threading, time
 import psutil
 from millrace.spark.session import open_session
 
@@ -34,7 +34,8 @@ def sleep(batches):
     yield from batches
 
 def speak(batches):
-    print("a user's line")
+    # One write: Spark's workers do not buffer, and two of them speak at once.
+    sys.stdout.write("a user's line\\n")
     yield from batches
 
 def refused(function):

@@ -9,6 +9,7 @@ What holds:
 
 * Both ends prove that they know the job's key before anything else is read.
 * A worker that connects after ``cancel`` or ``close`` is told so at once.
+* A failure cancels the job: whatever Spark would try again then finds that it may not run.
 * A worker that dies is forgotten; a worker whose driver dies sees the end of the line, closes and exits.
 * No call here waits for a worker without a time limit.
 """
@@ -234,6 +235,7 @@ class JobLink:
                 self._on_failure(payload)
             except Exception:  # a callback's error must not end the line
                 _log.exception("the failure callback of a job link raised")
+        self._demand(CANCEL)
 
     def _take_done(self, worker: _Worker, error: str | None) -> None:
         worker.hang_up()

@@ -34,6 +34,8 @@ _FIRST_NUDGE, _LAST_NUDGE = 0.002, 0.25
 # TaskCancelled may be lost in a ``__del__`` or swallowed by a bare ``except``, so it is raised again, but
 # late enough for a task's own clean-up to end in peace. Each pause is twice as long as the one before.
 _RAISE_AGAIN = 1.0
+# How long a failed task waits for its driver to stop the job: a message there and one back.
+_STOP_SECONDS = 2.0
 # How long a worker whose driver died may take to close before it is ended by force.
 _ORPHAN_SECONDS = 30.0
 
@@ -61,6 +63,7 @@ class WorkerLink:
         self._raise_at, self._raise_pause = 0.0, _RAISE_AGAIN
         self._told = False
         self.demand: bytes | None = None
+        self._heard = threading.Event()
         self.closing = False
         self.closed = False
         self.exit_after_close = exit_after_close
@@ -84,8 +87,10 @@ class WorkerLink:
         return _Running(self)
 
     def report_failure(self, payload: bytes) -> None:
-        """Tell the driver of a failure, in the caller's own encoding. Quiet when the driver is gone."""
+        """Tell the driver of a failure, in the caller's own encoding, and wait until it has stopped the job: else
+        Spark would run the task again before. Quiet when the driver is gone."""
         self._send(FAILURE, payload)
+        self._heard.wait(_STOP_SECONDS)
 
     @property
     def must_exit(self) -> bool:
@@ -173,10 +178,12 @@ class WorkerLink:
         if command == ABANDON:
             self._end_if_stuck()
         self.demand = CANCEL if command == CANCEL and self.demand != CLOSE else CLOSE
+        self._heard.set()
         return True
 
     def _line_ended(self) -> None:
         self.demand = CLOSE
+        self._heard.set()
         if not self._told:  # else the driver has heard all that it wanted, and hung up
             self.orphaned_at = time.monotonic()
 

@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
@@ -35,6 +36,14 @@ source = DataGeneratorSource(lambda index: index, None, 20)
 env.from_source(source, WatermarkStrategy.no_watermarks(), "numbers").key_by(lambda n: n % 3).sum().print()
 env.execute()
 """
+
+
+@pytest.fixture(autouse=True)
+def _interrupts_are_heard() -> Iterator[None]:
+    """A suite that was started in the background ignores Ctrl-C, and so would all that it starts."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 def millrace(directory: Path, script: str, *options: str) -> subprocess.Popen[str]:
@@ -116,4 +125,16 @@ def test_ctrl_c_while_spark_starts_leaves_nothing(tmp_path: Path) -> None:
     _, error = process.communicate(timeout=60)
     assert process.returncode == 130
     assert error == "Job cancelled.\n"
+    assert_nothing_is_left(process.pid, tmp_path)
+
+
+def test_a_reader_that_goes_away_ends_the_job_quietly(tmp_path: Path) -> None:
+    process = millrace(tmp_path, ENDLESS, "-p", "2")
+    assert process.stdout is not None
+    assert process.stderr is not None
+    assert "> " in process.stdout.readline()
+    process.stdout.close()
+    assert process.stderr.read() == ""
+    process.stderr.close()
+    assert process.wait(timeout=60) == 1
     assert_nothing_is_left(process.pid, tmp_path)

@@ -57,8 +57,11 @@ for child in psutil.Process().children(recursive=True):
     except psutil.NoSuchProcess:
         pass  # a worker has just ended
 spark.stop()
-time.sleep(1)
-left = [child.name() for child in psutil.Process().children(recursive=True)]
+end = time.monotonic() + 10
+while (left := [child.name() for child in psutil.Process().children(recursive=True)]) != ["java"]:
+    if time.monotonic() > end:
+        break
+    time.sleep(0.1)
 print("left:", left, flush=True)
 """
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import runpy
+import select
 import sys
 import traceback
 from collections.abc import Iterator, Sequence
@@ -29,7 +30,8 @@ class ScriptError(Exception):
 
 
 def run_script(script: str, arguments: Sequence[str], python_path: Sequence[str], pyflink: bool) -> None:
-    """Run a script as `__main__`. Raises MillraceError, ScriptError, SystemExit or KeyboardInterrupt."""
+    """Run a script as `__main__`. Raises MillraceError, ScriptError, SystemExit, KeyboardInterrupt or, where
+    nobody reads what it writes, BrokenPipeError."""
     file = Path(script).absolute()
     if not file.exists():
         raise ProgramError(f"There is no script {script!r}.", action=f"Look for it in {file.parent}.")
@@ -41,7 +43,16 @@ def run_script(script: str, arguments: Sequence[str], python_path: Sequence[str]
         except MillraceError:
             raise
         except Exception as error:
+            if isinstance(error, BrokenPipeError) and _nobody_reads():
+                raise
             raise ScriptError(str(file), error) from None
+
+
+def _nobody_reads() -> bool:
+    """Whether it was the program's own output that broke."""
+    poll = select.poll()
+    poll.register(sys.stdout.fileno(), 0)
+    return any(event & (select.POLLERR | select.POLLHUP) for _, event in poll.poll(0))
 
 
 def _answer_pyflink() -> None:

@@ -62,8 +62,9 @@ def wait_for(job: SubmittedJob | JobClient) -> JobExecutionResult:
     except KeyboardInterrupt:
         cancel(job)
         raise JobInterrupted from None
-    except MillraceError as error:
-        # Where it was raised is a thread of ours; what went wrong is in its text.
+    except (MillraceError, BrokenPipeError) as error:
+        # Where it was raised is a thread of ours; what went wrong is in its text. (A pipe breaks where nobody reads
+        # what `print` writes.)
         raise error.with_traceback(None) from None
 
 

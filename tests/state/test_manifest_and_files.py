@@ -40,7 +40,7 @@ def manifest(epoch: int, *paths: str) -> Manifest:
         sources={"s": [1, None, "x"]},
         subtasks={"v": [StateHandles(tuple(handle(path) for path in paths)), StateHandles()]},
         operators=[OperatorMeta("uid", "v", 2, 128, "count")],
-        clocks={"watermark": -(2**63)},
+        feedback={"v": {"0": ["feedback/1"]}},
     )
 
 

@@ -48,6 +48,7 @@ from millrace.state.key_groups import (
 from millrace.state.manifest import (
     Manifest,
     OperatorMeta,
+    StateMeta,
     garbage,
     latest_manifest,
     list_manifests,
@@ -93,6 +94,7 @@ __all__ = [
     "StateEncodingError",
     "StateError",
     "StateHandles",
+    "StateMeta",
     "StatePickleError",
     "StateTtlConfig",
     "StateTypeError",

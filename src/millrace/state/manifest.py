@@ -7,7 +7,7 @@ be read by eye and never be mistaken for whole when it is not.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -21,36 +21,63 @@ DIRECTORY = "manifests"
 _MAGIC = b"millrace-manifest"
 
 
+class StateMeta(msgspec.Struct, frozen=True):
+    """What a manifest tells of one state of an operator.
+
+    `section` is where it belongs: keyed, operator or timers. `types` names the type of each role (key, value, ...)
+    as JSON, None where the state has none. `entries` counts keys (or items, or timers) over all subtasks.
+    """
+
+    name: str
+    section: str
+    kind: str
+    types: dict[str, dict[str, Any] | None] = msgspec.field(default_factory=dict)
+    namespaced: bool = False
+    ttl: bool = False
+    entries: int = 0
+
+
 class OperatorMeta(msgspec.Struct, frozen=True):
-    """What a restore must know of an operator."""
+    """What a restore must know of an operator. `uid` is what its state is stored under; one that begins with `@`
+    was not given by the program, and stands for the operator's place in it."""
 
     uid: str
     vertex: str
     parallelism: int
     max_parallelism: int
     name: str = ""
+    states: list[StateMeta] = msgspec.field(default_factory=list)
 
 
 class Manifest(msgspec.Struct, frozen=True):
     """Everything that the next epoch starts from.
 
-    `sources` are the offsets, as JSON says them; `subtasks` the state of each vertex by subtask; `clocks` whatever
-    the runtime keeps of watermarks and time; `feedback` the buffers that iterations carry into the next epoch.
+    `sources` are offsets by operator uid, as JSON says them. `subtasks` holds the state of each vertex by subtask,
+    `feedback` the buffers that iterations carry into the next epoch by vertex and subtask. `spark` is what Spark's
+    own sources go on from. `committables` stands for what the sinks had prepared: base64 of a pickle, by operator
+    uid; they are committed again after a crash. `final` tells that the job has nothing left to read.
     """
 
     job_id: str
     epoch: int
-    sources: Any = None
+    job_name: str = ""
+    kind: Literal["checkpoint", "savepoint"] = "checkpoint"
+    created: int = 0
+    backend: str = "hashmap"
+    sources: dict[str, Any] = msgspec.field(default_factory=dict)
     subtasks: dict[str, list[StateHandles]] = msgspec.field(default_factory=dict)
     operators: list[OperatorMeta] = msgspec.field(default_factory=list)
-    clocks: Any = None
-    feedback: Any = None
-    extra: dict[str, Any] = msgspec.field(default_factory=dict)
+    feedback: dict[str, dict[str, list[str]]] = msgspec.field(default_factory=dict)
+    spark: dict[str, Any] = msgspec.field(default_factory=dict)
+    committables: dict[str, str] = msgspec.field(default_factory=dict)
+    finished: list[str] = msgspec.field(default_factory=list)
+    final: bool = False
     format: int = MANIFEST_VERSION
 
     def files(self) -> set[str]:
-        """The paths of all state files that this manifest needs."""
-        return {handle.path for subtasks in self.subtasks.values() for handles in subtasks for handle in handles.chain}
+        """The paths of all files of the job that this manifest needs."""
+        state = {handle.path for subtasks in self.subtasks.values() for handles in subtasks for handle in handles.chain}
+        return state.union(*(paths for subtasks in self.feedback.values() for paths in subtasks.values()))
 
 
 def encode_manifest(manifest: Manifest) -> bytes:

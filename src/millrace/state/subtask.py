@@ -18,6 +18,7 @@ from millrace.state.files import JobFiles
 from millrace.state.fragments import apply_fragment, encode_columns, where
 from millrace.state.handles import FileHandle, StateHandles, read_state_file, write_state_file
 from millrace.state.heap import KeyedStateBackend
+from millrace.state.manifest import StateMeta
 from millrace.state.operator_state import OperatorStateBackend
 from millrace.state.rescaling import KeyGroupsOf, rescaled_fragments
 from millrace.state.tables import Clock, Table
@@ -249,6 +250,24 @@ class SubtaskState:
         except StateCorruptedError:
             return None
         return StateHandles((*chain, self._write_file("merged", [*parts, part])))
+
+    def describe(self) -> dict[str, list[StateMeta]]:
+        """What there is of state, by operator, for the manifest."""
+        found: dict[str, list[StateMeta]] = {}
+        for (uid, section, name), table in self._tables.items():
+            meta = table.meta()
+            found.setdefault(uid, []).append(
+                StateMeta(
+                    name,
+                    section,
+                    meta["kind"],
+                    {role: codec.type_json for role, codec in table.codecs.items()},
+                    bool(meta.get("namespaced")),
+                    bool(meta.get("ttl")),
+                    table.entry_count(),
+                )
+            )
+        return found
 
     # -- rescaling --------------------------------------------------------------------------------------------------
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
 from typing import Any
 
 from .completable_future import CompletableFuture
@@ -10,7 +11,17 @@ from .job_execution_result import JobExecutionResult
 from .job_id import JobID
 from .job_status import JobStatus
 
-__all__ = ["JobClient"]
+__all__ = ["JobClient", "JobRestart"]
+
+
+@dataclass(frozen=True)
+class JobRestart:
+    """One restart of a job: the how-manieth, when (milliseconds since 1970), after which pause, and why."""
+
+    number: int
+    timestamp: int
+    delay_ms: int
+    cause: str
 
 
 class JobClient(ABC):
@@ -42,6 +53,10 @@ class JobClient(ABC):
 
     @abstractmethod
     def get_accumulators(self) -> CompletableFuture[dict[str, Any]]: ...
+
+    @abstractmethod
+    def get_restarts(self) -> CompletableFuture[list[JobRestart]]:
+        """The restarts so far, oldest first."""
 
     @abstractmethod
     def get_job_execution_result(self) -> CompletableFuture[JobExecutionResult]:

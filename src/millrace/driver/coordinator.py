@@ -12,7 +12,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
+from msgspec import structs
+
 from millrace.common.errors import MillraceError
+from millrace.driver.job_state import JobState
 from millrace.graph.job_graph import JobPlan, Vertex
 from millrace.runtime.epoch import EpochInput, OperatorReport, SubtaskId, SubtaskReport
 from millrace.runtime.metrics import merge_metrics
@@ -21,6 +24,7 @@ from millrace.runtime.operators.source import SourceOperator
 from millrace.runtime.rows import SinkRecords, decode_report
 from millrace.runtime.sources.base import Offset, Source
 from millrace.state.handles import StateHandles
+from millrace.state.manifest import StateMeta
 
 
 class EpochRejectedError(MillraceError):
@@ -31,41 +35,30 @@ class EpochRejectedError(MillraceError):
 
 @dataclass
 class EpochResult:
-    """A complete epoch: what its sinks have for the driver, and what to commit."""
+    """A complete epoch: what its sinks have for the driver, and the files that were written for a savepoint."""
 
     number: int
     records: list[SinkRecords]
-    committables: dict[int, list[Any]]
     final: bool
-
-
-@dataclass
-class JobState:
-    """Where the job stands after its last complete epoch: all that the next one needs."""
-
-    epoch: int = 0
-    offsets: dict[int, Offset] = field(default_factory=dict)
-    finished: frozenset[int] = frozenset()
-    subtasks: dict[SubtaskId, StateHandles] = field(default_factory=dict)
-    feedback: dict[SubtaskId, list[str]] = field(default_factory=dict)
-
-    def files(self) -> set[str]:
-        """The files of the job that the next epoch may read."""
-        state = {file.path for handles in self.subtasks.values() for file in handles.chain}
-        return state.union(*self.feedback.values())
+    savepoint: dict[SubtaskId, StateHandles] = field(default_factory=dict)
 
 
 class Coordinator:
     """Cuts a job into epochs and keeps the account of them."""
 
-    def __init__(self, plan: JobPlan, batch_mode: bool = False) -> None:
+    def __init__(
+        self, plan: JobPlan, batch_mode: bool = False, state: JobState | None = None, epoch_records: int | None = None
+    ) -> None:
         self._plan = plan
+        self._epoch_records = epoch_records
         self._sources = _own_sources(plan)
         self._readers = {vertex.id: vertex.parallelism for vertex in plan.vertices}
         self._source_vertices = [vertex.id for vertex in plan.vertices if _is_source(vertex)]
         self._iterates = any(isinstance(node.operator, FeedbackTail) for v in plan.vertices for node in v.nodes)
         self._subtasks = {(v.id, index) for v in plan.vertices for index in range(v.parallelism)}
-        self.state = JobState(offsets={node: source.initial_offset() for node, source in self._sources.items()})
+        self.state = state or JobState(
+            offsets={node: source.initial_offset() for node, source in self._sources.items()}
+        )
         # BATCH mode runs one epoch, which reads everything: how far the sources have come until then.
         self._batch_ends = dict(self.state.offsets) if batch_mode else None
         self.operators: dict[int, OperatorReport] = {}
@@ -82,9 +75,19 @@ class Coordinator:
         """How far the next epoch may read."""
         starts = self.state.offsets if self._batch_ends is None else self._batch_ends
         return {
-            node: starts[node] if node in self.state.finished else source.latest_offset(starts[node], now)
+            node: starts[node] if node in self.state.finished else self._latest(source, starts[node], now)
             for node, source in self._sources.items()
         }
+
+    def _latest(self, source: Source, start: Offset, now: int) -> Offset:
+        end = source.latest_offset(start, now)
+        if self._epoch_records is None or self._batch_ends is not None:
+            return end
+        return source.at_most(start, end, self._epoch_records)
+
+    def limit(self, epoch_records: int | None) -> None:
+        """Have the epochs to come read at most so many records of each source, about."""
+        self._epoch_records = epoch_records
 
     def next_epoch(self, now: int, heartbeat: bool = False) -> tuple[EpochInput, dict[int, Offset]] | None:
         """The next epoch of a bounded program, with the offsets at its end; None when there is nothing to do yet.
@@ -122,7 +125,13 @@ class Coordinator:
             splits=splits,
             state=self.state.subtasks,
             feedback=self.state.feedback,
+            restore=self.state.restore,
         )
+
+    @property
+    def source_vertices(self) -> frozenset[int]:
+        """The vertices that read a source, our own or Spark's."""
+        return frozenset(self._source_vertices)
 
     def _finishing(self, ends: dict[int, Offset], final: bool, bounded: bool) -> frozenset[int]:
         """The source vertices that have nothing left after this epoch."""
@@ -154,11 +163,14 @@ class Coordinator:
             finished=self.state.finished | epoch.finishing,
             subtasks={key: report.state for key, report in reports.items() if report.state is not None},
             feedback=_feedback_of(reports.values()),
+            described=_described(reports.values()) or self.state.described,
+            committables=_joined(self.state.committables, _committables(reports.values())),
+            spark=self.state.spark,
+            final=epoch.final,
         )
         records.sort(key=lambda item: item[:2])
-        return EpochResult(
-            epoch.number, [record for _, _, record in records], _committables(reports.values()), epoch.final
-        )
+        savepoint = {key: report.savepoint for key, report in reports.items() if report.savepoint is not None}
+        return EpochResult(epoch.number, [record for _, _, record in records], epoch.final, savepoint)
 
     def _verify(self, reports: dict[SubtaskId, SubtaskReport]) -> None:
         missing = self._subtasks - set(reports)
@@ -225,6 +237,23 @@ def _feedback_of(reports: Iterable[SubtaskReport]) -> dict[SubtaskId, list[str]]
         for head, paths in report.feedback.items():
             feedback.setdefault((head, report.subtask), []).extend(paths)
     return feedback
+
+
+def _described(reports: Iterable[SubtaskReport]) -> dict[str, list[StateMeta]]:
+    """What there is of state by operator, with the entries of all subtasks."""
+    found: dict[str, dict[tuple[str, str], StateMeta]] = {}
+    for report in reports:
+        for uid, states in report.described.items():
+            known = found.setdefault(uid, {})
+            for state in states:
+                before = known.get((state.section, state.name))
+                entries = state.entries + (before.entries if before is not None else 0)
+                known[state.section, state.name] = structs.replace(state, entries=entries)
+    return {uid: list(states.values()) for uid, states in found.items()}
+
+
+def _joined(first: dict[int, list[Any]], second: dict[int, list[Any]]) -> dict[int, list[Any]]:
+    return {node_id: [*first.get(node_id, []), *second.get(node_id, [])] for node_id in {**first, **second}}
 
 
 def _committables(reports: Iterable[SubtaskReport]) -> dict[int, list[Any]]:

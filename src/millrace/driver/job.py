@@ -2,28 +2,38 @@
 
 from __future__ import annotations
 
-import queue
-import shutil
+import logging
 import threading
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any, Protocol
 
 from millrace.common.completable_future import CompletableFuture
-from millrace.common.errors import JobCancelledError, JobExecutionError, MillraceError, NotSupportedError
-from millrace.common.job_client import JobClient
+from millrace.common.errors import JobCancelledError, JobExecutionError, MillraceError
+from millrace.common.job_client import JobClient, JobRestart
 from millrace.common.job_execution_result import JobExecutionResult
 from millrace.common.job_id import JobID
 from millrace.common.job_status import JobStatus
+from millrace.driver.checkpointer import Checkpointer
 from millrace.driver.coordinator import Coordinator, EpochRejectedError, EpochResult
-from millrace.driver.printing import print_records
+from millrace.driver.delivery import Delivery
+from millrace.driver.home import JobHome, OwnerChangedError
+from millrace.driver.job_state import JobState, manifest_of
+from millrace.driver.pacing import Pacer
+from millrace.driver.restarts import restart_strategy_of
+from millrace.driver.restoring import Origin, RestoreRefusedError, job_state_of
+from millrace.driver.savepoints import SavepointError, SavepointRequest, SavepointRequests, complete_savepoint
 from millrace.graph.job_graph import JobPlan
 from millrace.graph.job_options import JobOptions
 from millrace.runtime.epoch import EpochInput
 from millrace.runtime.failure import TaskFailure
-from millrace.runtime.operators.sinks import CollectOperator
+from millrace.runtime.operators.own_state import is_listener
 from millrace.runtime.sources.base import Offset
-from millrace.state.files import open_files
+from millrace.state.errors import StateCorruptedError
+from millrace.state.manifest import Manifest
+
+_LOG = logging.getLogger("millrace.job")
 
 # How often an epoch whose reports do not fit together is run again before the job fails.
 _REJECTIONS = 3
@@ -47,6 +57,10 @@ class CancelledError(Exception):
     """A runner's epoch ended because the job was cancelled."""
 
 
+class JobStopped(Exception):
+    """Ends a loop: the job has its savepoint, and was asked to stop with it."""
+
+
 class Runner(Protocol):
     """Runs epochs: on Spark, or in one process for tests."""
 
@@ -65,82 +79,197 @@ Loop = Callable[["JobRun"], None]
 
 
 class JobRun(JobClient):
-    """A running job, and the client that asks about it. The epochs run in a thread of its own."""
+    """A running job, and the client that asks about it. The epochs run in a thread of its own.
 
-    def __init__(self, plan: JobPlan, options: JobOptions, job_id: JobID, directory: str) -> None:
+    An **attempt** is a runner and a loop; when one fails, the restart strategy says whether another begins, from the
+    newest checkpoint.
+    """
+
+    def __init__(
+        self,
+        plan: JobPlan,
+        options: JobOptions,
+        home: JobHome,
+        state: JobState | None = None,
+        began_from: Manifest | None = None,
+    ) -> None:
         self.plan = plan
         self.options = options
-        self.job_id = job_id
-        self.directory = directory
-        self._files = open_files(directory)
-        self.coordinator = Coordinator(plan, options.batch_mode)
+        self.home = home
+        self.job_id = home.job_id
+        self.directory = home.directory
+        self.attempt = 0
         self.cancelled = threading.Event()
         self.status = JobStatus.CREATED
         self.runner: Runner
+        # Tells what Spark's own sources go on from; set by the loop that knows.
+        self.spark_position: Callable[[], dict[str, Any]] = dict
+        self.savepoints = SavepointRequests(self.job_id, options.savepoint_directory)
+        self._origin = state
+        self.coordinator = self._new_coordinator(state)
+        checkpoints = None if options.batch_mode else options.checkpoints
+        self.checkpointer = None if checkpoints is None else Checkpointer(home, checkpoints)
+        self._strategy = restart_strategy_of(options.restart_strategy, checkpointing=self.checkpointer is not None)
+        self._restarts: list[JobRestart] = []
+        self._delivery = Delivery(plan, options)
+        self._began_from = began_from
+        self._has_listeners = any(is_listener(node.operator.function) for v in plan.vertices for node in v.nodes)
+        self._told = 0, 0
         self._started = time.time()
-        self._results: dict[int, queue.Queue[Any]] = {node_id: queue.Queue() for node_id in _collecting(plan, options)}
         self._future: CompletableFuture[JobExecutionResult] = CompletableFuture()
-        self._committers = _committers(plan)
+        self._make_attempt: Callable[[JobRun], tuple[Runner, Loop]]
         self._thread: threading.Thread | None = None
 
-    # --- running ----------------------------------------------------------------------------------------
+    def _new_coordinator(self, state: JobState | None) -> Coordinator:
+        return Coordinator(self.plan, self.options.batch_mode, state, self.options.epoch_records)
 
-    def start(self, make_runner: Callable[[JobRun], Runner], loop: Loop) -> None:
-        """Run the job in a thread."""
-        self.runner = make_runner(self)
+    # --- attempts ---------------------------------------------------------------------------------------
+
+    def start(self, make_attempt: Callable[[JobRun], tuple[Runner, Loop]]) -> None:
+        """Run the job in a thread. What goes wrong in making the first attempt is raised here."""
+        self._make_attempt = make_attempt
+        self.runner, loop = make_attempt(self)
         self._thread = threading.Thread(
             target=self._run, args=(loop,), name=f"millrace-{self.options.job_name}", daemon=True
         )
         self._thread.start()
 
     def _run(self, loop: Loop) -> None:
+        error = self._run_attempt(loop)
+        while error is not None and self._goes_on_after(error):
+            error = self._run_again()
+        self._finish(error)
+
+    def _run_attempt(self, loop: Loop) -> BaseException | None:
         error: BaseException | None = None
         self.status = JobStatus.RUNNING
         try:
-            loop(self)
+            self._commit()  # what a crash between manifest and commit has left
+            if not self.coordinator.state.final:
+                loop(self)
         except BaseException as raised:
-            error = self._final_error(raised)
-        error = self._clean_up(error)
-        self._finish(error)
-
-    def _final_error(self, raised: BaseException) -> BaseException:
-        if self.cancelled.is_set() or isinstance(raised, CancelledError):
-            self.status = JobStatus.CANCELLING
-            return JobCancelledError(f"Job {self.options.job_name!r} was cancelled.")
-        self.status = JobStatus.FAILING
-        if isinstance(raised, TaskFailedError):
-            return _execution_error(raised.failure)
-        return raised
-
-    def _clean_up(self, error: BaseException | None) -> BaseException | None:
+            error = raised
+            self.status = JobStatus.CANCELLING if self.cancelled.is_set() else JobStatus.FAILING
         try:
             closing = self.runner.close()
             if closing and error is None:
                 error = JobExecutionError("Closing the job's functions failed.", traceback_text="\n".join(closing))
         except Exception as raised:
             error = error or raised
-        shutil.rmtree(self.directory, ignore_errors=True)
         return error
 
+    def _goes_on_after(self, error: BaseException) -> bool:
+        """Whether another attempt follows, and the pause before it."""
+        if self.cancelled.is_set() or isinstance(error, _FINAL):
+            return False
+        if self._leaves_out_damaged(error):
+            return True
+        delay = self._strategy.failed(int(time.monotonic() * 1000))
+        if delay is None:
+            return False
+        self.status = JobStatus.RESTARTING
+        cause = _explained(error)
+        self._restarts.append(JobRestart(self.attempt + 1, int(time.time() * 1000), delay, str(cause)))
+        _LOG.warning("Job %r restarts in %g s, for the %d. time, after: %s",
+                     self.options.job_name, delay / 1000, self.attempt + 1, cause)
+        return not self.cancelled.wait(delay / 1000)
+
+    def _leaves_out_damaged(self, error: BaseException) -> bool:
+        """Where a file of the checkpoint that this attempt began from is damaged: whether there is an older one."""
+        began_from = self._began_from
+        if self.checkpointer is None or began_from is None or self.coordinator.state.epoch != began_from.epoch:
+            return False
+        damaged = isinstance(error, TaskFailedError) and error.failure.kind == StateCorruptedError.__name__
+        return damaged and self.checkpointer.distrust(began_from, str(error))
+
+    def _run_again(self) -> BaseException | None:
+        try:
+            self._go_back()
+            self.runner, loop = self._make_attempt(self)
+        except Exception as raised:
+            return raised
+        return self._run_attempt(loop)
+
+    def _go_back(self) -> None:
+        """To the newest checkpoint, or else to where the job began."""
+        self.attempt += 1
+        self._delivery.take_back()
+        manifest = None if self.checkpointer is None else self.checkpointer.newest()
+        if manifest is None:
+            state = self._origin
+            for path in self.home.files.list("state"):
+                self.home.files.delete(path)
+        else:
+            assert self.checkpointer is not None
+            self.checkpointer.begin(manifest)
+            state = job_state_of(self.plan, Origin(manifest, self.directory, own=True), self.home.files)
+        self._began_from = manifest
+        self.coordinator = self._new_coordinator(state)
+
     def _finish(self, error: BaseException | None) -> None:
+        if error is not None:
+            error = self._final_error(error)
+        self.savepoints.close()
+        cancelled = isinstance(error, JobCancelledError)
+        status = JobStatus.FINISHED if error is None else JobStatus.CANCELED if cancelled else JobStatus.FAILED
+        self.home.close(status.name, keep=self._keeps_files(status))
+        self.status = status
         if error is None:
-            self.status = JobStatus.FINISHED
             runtime = int((time.time() - self._started) * 1000)
             accumulators = self.coordinator.accumulator_results()
             self._future.set_result(JobExecutionResult(self.job_id, runtime, accumulators))
         else:
-            self.status = JobStatus.CANCELED if isinstance(error, JobCancelledError) else JobStatus.FAILED
             self._future.set_exception(error)
-        for results in self._results.values():
-            results.put(_End(error))
+        self._delivery.end(error)
+
+    def _keeps_files(self, status: JobStatus) -> bool:
+        retention = "never" if self.options.checkpoints is None else self.options.checkpoints.retention
+        return retention == "on-cancellation" or (retention == "on-failure" and status is JobStatus.FAILED)
+
+    def _final_error(self, raised: BaseException) -> BaseException:
+        if self.cancelled.is_set() or isinstance(raised, CancelledError):
+            return JobCancelledError(f"Job {self.options.job_name!r} was cancelled.")
+        return _explained(raised)
+
+    # --- epochs -----------------------------------------------------------------------------------------
 
     def run_epoch(self, epoch: EpochInput, ends: dict[int, Offset]) -> EpochResult:
-        """Run an epoch until it counts, then commit and deliver what it made. Files that it made useless go."""
+        """Run an epoch until it counts, then commit and deliver what it made, if it is a checkpoint.
+
+        Raises `JobStopped` when the job is to end with this epoch's savepoint.
+        """
+        request = self.savepoints.next()
+        try:
+            result = self._run_until_it_counts(self._prepared(epoch, request), ends)
+            self._settle(result, request)
+        except BaseException as error:
+            if request is not None:
+                request.future.set_exception(SavepointError(f"The epoch of the savepoint failed: {error}"))
+            raise
+        if request is not None:
+            request.future.set_result(request.path)
+            if request.stop:
+                raise JobStopped
+        return result
+
+    def _prepared(self, epoch: EpochInput, request: SavepointRequest | None) -> EpochInput:
+        """The epoch with what it has to do beside reading."""
+        if self.checkpointer is not None and self._has_listeners:
+            told, self._told = self._told, (self.checkpointer.completed, self.checkpointer.aborted)
+            completed, aborted = (new if new != old else 0 for new, old in zip(self._told, told, strict=True))
+            epoch = replace(epoch, completed=completed, aborted=aborted, keep_state=True)
+        if request is not None:
+            epoch = replace(epoch, savepoint=request.path, keep_state=True)
+            if request.drain:
+                epoch = replace(epoch, final=True, finishing=self.coordinator.source_vertices)
+        return epoch
+
+    def _run_until_it_counts(self, epoch: EpochInput, ends: dict[int, Offset]) -> EpochResult:
         for _ in range(_REJECTIONS):
             if self.cancelled.is_set():
                 raise CancelledError
             reports = self.runner.run(epoch)
-            needed = self.coordinator.state.files()
+            before = self.coordinator.state.files()
             try:
                 result = self.coordinator.complete(epoch, ends, reports)
                 break
@@ -148,40 +277,56 @@ class JobRun(JobClient):
                 rejected = error
         else:
             raise rejected
-        for path in needed - self.coordinator.state.files():
-            self._files.delete(path)
-        self._deliver(result)
+        kept = set() if self.checkpointer is None else self.checkpointer.keeps()
+        for path in before - self.coordinator.state.files() - kept:
+            self.home.files.delete(path)
         return result
 
-    def _deliver(self, result: EpochResult) -> None:
-        for node_id, committables in result.committables.items():
-            committer = self._committers.get(node_id)
-            if committer is not None:
-                committer.commit(committables)
-        for records in result.records:
-            if records.node in self.options.print_sinks:
-                print_records(records, self.options.print_sinks[records.node], self._parallelism(records.node))
-            else:
-                results = self._results[records.node]
-                for value in records.values:
-                    results.put(value)
+    def _settle(self, result: EpochResult, request: SavepointRequest | None) -> None:
+        """The epoch counts. If it is a checkpoint, write that down first, and then let out what it made."""
+        self._delivery.hold(result.records)
+        checkpointer = self.checkpointer
+        if checkpointer is None:
+            if request is not None:
+                complete_savepoint(request, self._manifest(), result, self.home.files)
+            self._let_out()
+        elif request is not None or result.final or checkpointer.is_due():
+            manifest = self._manifest()
+            taken = checkpointer.take(manifest)
+            if request is not None:
+                if not taken:
+                    raise SavepointError("The checkpoint of the savepoint's epoch failed.")
+                complete_savepoint(request, manifest, result, self.home.files)
+            if taken:
+                self._let_out()
+            if result.final and self._has_listeners:
+                self._tell_of_the_last_checkpoint()
 
-    def _parallelism(self, node_id: int) -> int:
-        return self.plan.stream_graph.nodes[node_id].parallelism
+    def _manifest(self) -> Manifest:
+        state = self.coordinator.state = replace(self.coordinator.state, spark=self.spark_position())
+        now = int(time.time() * 1000)
+        return manifest_of(state, self.plan, self.job_id.to_hex_string(), now, self.options.backend)
+
+    def _let_out(self) -> None:
+        self._commit()
+        self._delivery.release()
+
+    def _commit(self) -> None:
+        self._delivery.commit(self.coordinator.state.committables)
+        self.coordinator.state = replace(self.coordinator.state, committables={})
+
+    def _tell_of_the_last_checkpoint(self) -> None:
+        """An epoch that reads nothing, for the sake of the functions that listen."""
+        state = self.coordinator.state
+        now = int(time.time() * 1000)
+        last = EpochInput(state.epoch + 1, now, keep_state=False, state=state.subtasks)
+        self.runner.run(replace(self._prepared(last, None), keep_state=False))
 
     # --- asking -----------------------------------------------------------------------------------------
 
     def results(self, node_id: int) -> Iterator[Any]:
-        """What a collecting sink received, epoch by epoch, until the job ends; its error is raised at the end."""
-        results = self._results[node_id]
-        while True:
-            value = results.get()
-            if isinstance(value, _End):
-                results.put(value)
-                if value.error is not None:
-                    raise value.error
-                return
-            yield value
+        """What a collecting sink received; see `Delivery.results`."""
+        return self._delivery.results(node_id)
 
     def wait(self) -> JobExecutionResult:
         """Wait for the end. An interrupt (Ctrl-C) cancels the job, waits for it to be gone, and goes on."""
@@ -203,6 +348,9 @@ class JobRun(JobClient):
     def get_job_execution_result(self) -> CompletableFuture[JobExecutionResult]:
         return self._future
 
+    def get_restarts(self) -> CompletableFuture[list[JobRestart]]:
+        return CompletableFuture.completed(list(self._restarts))
+
     def cancel(self) -> CompletableFuture[None]:
         """Stop the job; the future is done when nothing of it is left."""
         done: CompletableFuture[None] = CompletableFuture()
@@ -214,51 +362,46 @@ class JobRun(JobClient):
     def stop_with_savepoint(
         self, advance_to_end_of_event_time: bool, savepoint_directory: str | None = None
     ) -> CompletableFuture[str]:
-        raise NotSupportedError("Savepoints are not there yet.", action="Use cancel().")
+        return self.savepoints.ask(savepoint_directory, stop=True, drain=advance_to_end_of_event_time)
 
     def trigger_savepoint(self, savepoint_directory: str | None = None) -> CompletableFuture[str]:
-        raise NotSupportedError("Savepoints are not there yet.")
-
-
-class _End:
-    """Stands in a result queue behind the last record."""
-
-    def __init__(self, error: BaseException | None) -> None:
-        self.error = error
+        return self.savepoints.ask(savepoint_directory)
 
 
 def run_bounded(job: JobRun) -> None:
     """The loop of a program whose sources all end."""
     last = time.monotonic()
+    pacer = None
+    if job.checkpointer is not None and job.options.checkpoints is not None and job.options.epoch_records is None:
+        pacer = Pacer(job.options.checkpoints.interval / 1000)
+        job.coordinator.limit(pacer.records)
     while True:
         now = int(time.time() * 1000)
-        planned = job.coordinator.next_epoch(now, heartbeat=time.monotonic() - last >= HEARTBEAT)
+        heartbeat = job.savepoints.waiting() or time.monotonic() - last >= HEARTBEAT
+        planned = job.coordinator.next_epoch(now, heartbeat)
         if planned is None:
             if job.cancelled.wait(_POLL):
                 raise CancelledError
             continue
         epoch, ends = planned
-        job.run_epoch(epoch, ends)
+        began = time.monotonic()
+        try:
+            job.run_epoch(epoch, ends)
+        except JobStopped:
+            return
         last = time.monotonic()
+        if pacer is not None:
+            job.coordinator.limit(pacer.after(last - began))
         if epoch.final:
             return
 
 
-def _collecting(plan: JobPlan, options: JobOptions) -> list[int]:
-    """The sinks whose records are the job's results."""
-    nodes = [node for vertex in plan.vertices for node in vertex.nodes]
-    collecting = [node.id for node in nodes if isinstance(node.operator, CollectOperator)]
-    return [node_id for node_id in collecting if node_id not in options.print_sinks]
+# Errors after which another attempt could not do better.
+_FINAL = (CancelledError, OwnerChangedError, RestoreRefusedError)
 
 
-def _committers(plan: JobPlan) -> dict[int, Any]:
-    found = {}
-    for vertex in plan.vertices:
-        for node in vertex.nodes:
-            create = getattr(node.operator.function, "create_committer", None)
-            if create is not None:
-                found[node.id] = create()
-    return found
+def _explained(error: BaseException) -> BaseException:
+    return _execution_error(error.failure) if isinstance(error, TaskFailedError) else error
 
 
 def _execution_error(failure: TaskFailure) -> MillraceError:

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import sys
+from uuid import uuid4
 
-from millrace.common.job_id import JobID
-from millrace.graph.job_options import JobOptions
+from millrace.driver.job import JobRun
 from millrace.runtime.epoch import JobSettings
 
 
-def job_settings(job_id: JobID, directory: str, options: JobOptions) -> JobSettings:
-    """The settings of a job. Workers find modules where the program found them."""
+def job_settings(job: JobRun) -> JobSettings:
+    """The settings of a job's next attempt. Workers find modules where the program found them."""
+    options = job.options
     return JobSettings(
-        job_id=job_id.to_hex_string(),
+        job_id=job.job_id.to_hex_string(),
         job_name=options.job_name,
-        directory=directory,
+        directory=job.directory,
+        attempt=job.attempt,
+        run=uuid4().hex[:8],
+        backend=options.backend,
+        backend_directory=options.backend_directory,
         batch_mode=options.batch_mode,
         parameters=dict(options.parameters),
         cached_files=dict(options.cached_files),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from millrace.common.time import MAX_WATERMARK, MIN_TIMESTAMP
 
 
@@ -64,11 +66,11 @@ class WatermarkClock:
         self.current = candidate
         return True
 
-    def snapshot(self) -> tuple[list[int], list[bool], int]:
-        """What must survive the epoch."""
-        return (list(self.watermarks), list(self.idle), self.current)
+    def snapshot(self) -> list[Any]:
+        """What must survive the epoch, as JSON."""
+        return [list(self.watermarks), list(self.idle), self.current]
 
-    def restore(self, snapshot: tuple[list[int], list[bool], int]) -> None:
+    def restore(self, snapshot: list[Any]) -> None:
         """Go on from a snapshot."""
         watermarks, idle, self.current = snapshot
         self.watermarks, self.idle = list(watermarks), list(idle)

@@ -40,6 +40,16 @@ class OperatorContext:
         return self._owner.index
 
     @property
+    def rescaled(self) -> bool:
+        """Whether the state of this epoch was gathered from subtasks of another run of the program."""
+        return self._owner.rescaled
+
+    @property
+    def trusts_state(self) -> bool:
+        """Whether pickles in the state may be loaded."""
+        return self._owner.trusts_state
+
+    @property
     def batch_mode(self) -> bool:
         """Whether the job runs in BATCH mode."""
         return self._owner.settings.batch_mode

@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from millrace.runtime.sources.base import Split
     from millrace.state.handles import StateHandles
+    from millrace.state.manifest import StateMeta
 
 # A subtask in a job: (vertex id, index).
 SubtaskId = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Restore:
+    """What a subtask begins with instead of its own files: those of all old subtasks that may hold something of it.
+
+    They lie in another directory, or were written by a job of another shape.
+    """
+
+    directory: str
+    handles: tuple[StateHandles, ...]
+    allow_pickle: bool
 
 
 @dataclass(frozen=True)
@@ -19,7 +32,10 @@ class EpochInput:
 
     `processing_time` stands still for the whole epoch. `final` tells that the job ends with it, `finishing` which
     source vertices do. `keep_state` tells that another epoch may follow, which needs the state. `state` and
-    `feedback` name files of the job.
+    `feedback` name files of the job, by `restore` in place of `state` in the first epoch after a restore.
+
+    With `savepoint`, the state is written to that directory as well. `completed` and `aborted` are the checkpoints
+    that functions have to be told of, 0 for none.
     """
 
     number: int
@@ -30,6 +46,10 @@ class EpochInput:
     splits: dict[SubtaskId, list[Split]] = field(default_factory=dict)
     state: dict[SubtaskId, StateHandles] = field(default_factory=dict)
     feedback: dict[SubtaskId, list[str]] = field(default_factory=dict)
+    restore: dict[SubtaskId, Restore] = field(default_factory=dict)
+    savepoint: str | None = None
+    completed: int = 0
+    aborted: int = 0
 
     def for_subtasks(self, wanted: set[SubtaskId]) -> EpochInput:
         """The part that some subtasks need."""
@@ -37,15 +57,12 @@ class EpochInput:
         def part(entries: dict[SubtaskId, Any]) -> dict[SubtaskId, Any]:
             return {subtask: entry for subtask, entry in entries.items() if subtask in wanted}
 
-        return EpochInput(
-            self.number,
-            self.processing_time,
-            self.final,
-            self.keep_state,
-            self.finishing,
-            part(self.splits),
-            part(self.state),
-            part(self.feedback),
+        return replace(
+            self,
+            splits=part(self.splits),
+            state=part(self.state),
+            feedback=part(self.feedback),
+            restore=part(self.restore),
         )
 
 
@@ -65,13 +82,16 @@ class SubtaskReport:
     """What a subtask has done in an epoch. Nothing of it counts before it stands in the epoch's manifest.
 
     `attempts` tells for each input channel which task attempts its buffers were made by: two for one channel mean
-    that Spark ran the sender again after some of its buffers had been read.
+    that Spark ran the sender again after some of its buffers had been read. `savepoint` are the files that were
+    written for one, `described` what there is of state.
     """
 
     vertex: int
     subtask: int
     attempt: int
     state: StateHandles | None = None
+    savepoint: StateHandles | None = None
+    described: dict[str, list[StateMeta]] = field(default_factory=dict)
     operators: dict[int, OperatorReport] = field(default_factory=dict)
     accumulators: dict[str, Any] = field(default_factory=dict)
     committables: dict[int, list[Any]] = field(default_factory=dict)
@@ -81,12 +101,19 @@ class SubtaskReport:
 
 @dataclass(frozen=True)
 class JobSettings:
-    """What every task of a job needs to know."""
+    """What every task of a job needs to know.
+
+    `attempt` counts the job's restarts; `run` is unlike that of every other attempt, also of earlier processes, and
+    stands in the names of the files that the tasks write.
+    """
 
     job_id: str
     job_name: str
     directory: str
     attempt: int = 0
+    run: str = ""
+    backend: str = "hashmap"
+    backend_directory: str = ""
     batch_mode: bool = False
     parameters: dict[str, str] = field(default_factory=dict)
     cached_files: dict[str, str] = field(default_factory=dict)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from pathlib import PurePosixPath
 from typing import Any
@@ -17,16 +18,18 @@ from millrace.runtime.context import OperatorContext
 from millrace.runtime.epoch import EpochInput, JobSettings, OperatorReport, SubtaskReport
 from millrace.runtime.failure import PROGRAM_ENDS
 from millrace.runtime.operators.base import ChainedReceiver, Operator, Output, TypedOutput, has_own_state
+from millrace.runtime.operators.own_state import notify_function
 from millrace.runtime.operators.source import SourceOperator
 from millrace.runtime.router import Outbox, make_router
 from millrace.runtime.rows import SEQ_END, Buffer, SinkRecords
 from millrace.state.descriptors import ListStateDescriptor
 from millrace.state.files import JobFiles, open_files
 from millrace.state.handles import StateHandles
+from millrace.state.key_groups import key_group_range
 from millrace.state.subtask import OperatorBackends, SubtaskState
 
-# Under this name the subtask keeps what it needs itself, beside its operators' state.
-_OWN_STATE = "@task"
+# Under this name the subtask keeps how far event time is, with the state of its head.
+_TIME = ListStateDescriptor("@time")
 
 
 class Subtask:
@@ -46,10 +49,12 @@ class Subtask:
         self.epoch = EpochInput(0, 0)
         self.outbox = Outbox()
         self._files = files or open_files(settings.directory)
-        self.state = SubtaskState(self._files, str(vertex.id), index, allow_pickle=True)
+        self.state = SubtaskState(self._files, str(vertex.id), index, allow_pickle=settings.allow_pickle)
         self._at_rest = True
         self._broken = False
         self.restored = False
+        self.rescaled = False
+        self.trusts_state = True
         self._feedback: dict[int, list[str]] = {}
         self._attempts: dict[int, set[int]] = {}
         self._opened: list[Operator] = []
@@ -118,7 +123,7 @@ class Subtask:
         self.state.clock.now = epoch.processing_time
         if not self._at_rest:
             self._forget_attempt()
-        self.restored = self.state.open(epoch.state.get((self.vertex.id, self.index)))
+        self._open_state(epoch)
         moved = not self._opened or self.state.last_open != "kept"
         self._at_rest = False
         self._open_operators()
@@ -130,6 +135,29 @@ class Subtask:
             operator.records_in = operator.records_skipped = operator.output.records_out = 0
         # Last operator first: timers and feedback emit as soon as the epoch begins.
         self._guarded("", lambda operator: operator.begin(), self.vertex.nodes[::-1])
+        if epoch.completed or epoch.aborted:
+            self._guarded("telling of checkpoints", self._notify, self.vertex.nodes)
+
+    def _open_state(self, epoch: EpochInput) -> None:
+        restore = epoch.restore.get((self.vertex.id, self.index))
+        self.rescaled = restore is not None
+        self.trusts_state = restore is None or restore.allow_pickle
+        if restore is None:
+            self.restored = self.state.open(epoch.state.get((self.vertex.id, self.index)))
+            return
+        owned = key_group_range(self.index, self.vertex.parallelism, self.vertex.max_parallelism)
+        self.state.restore_rescaled(
+            list(restore.handles),
+            lambda _: (owned, self.vertex.max_parallelism),
+            self.vertex.parallelism,
+            files=open_files(restore.directory),
+            uids={node.state_id for node in self.vertex.nodes},
+            allow_pickle=restore.allow_pickle,
+        )
+        self.restored = True
+
+    def _notify(self, operator: Operator) -> None:
+        notify_function(operator.function, self.epoch.completed, self.epoch.aborted)
 
     def _forget_attempt(self) -> None:
         """An attempt failed here: what it counted and what it gathered must not count."""
@@ -164,17 +192,15 @@ class Subtask:
                 self._broken = False
 
     def _restore_clock(self) -> None:
-        self._own = self.state.operator(_OWN_STATE).operator.get_list_state(ListStateDescriptor("clock"))
-        saved = self._own.get()
-        if not saved:
-            self.clock = WatermarkClock(self.vertex.channels)
-            for operator in self.operators.values():
-                operator.watermark = MIN_TIMESTAMP
-        else:
-            clock, watermarks = saved[0]
-            self.clock.restore(clock)
-            for node_id, watermark in watermarks.items():
-                self.operators[node_id].watermark = watermark
+        """Go on with event time where it was. After rescaling, it begins anew, with what the sources announce."""
+        self._time = self.state.operator(self.vertex.nodes[0].state_id).operator.get_union_list_state(_TIME)
+        saved = None if self.rescaled else next(map(json.loads, self._time.get()), None)
+        self.clock = WatermarkClock(self.vertex.channels)
+        if saved is not None:
+            self.clock.restore(saved["clock"])
+        watermarks = {} if saved is None else saved["operators"]
+        for node in self.vertex.nodes:
+            self.operators[node.id].watermark = watermarks.get(node.state_id, MIN_TIMESTAMP)
 
     def _guarded(self, what: str, call: Callable[[Operator], None], nodes: tuple[StreamNode, ...]) -> None:
         for node in nodes:
@@ -250,12 +276,20 @@ class Subtask:
         for node_id, operator in self.operators.items():
             self._report_operator(report, node_id, operator)
         if self.epoch.keep_state:
-            watermarks = {node_id: operator.watermark for node_id, operator in self.operators.items()}
-            self._own.update([(self.clock.snapshot(), watermarks)])
-            report.state = self.state.snapshot(self.epoch.number, f"{self.settings.attempt}.{self.outbox.attempt}")
+            self._snapshot(report)
         # Without a snapshot, the functions' own fields are ahead of their state: only a new instance can go back.
         self._at_rest = self.epoch.keep_state
         return report
+
+    def _snapshot(self, report: SubtaskReport) -> None:
+        watermarks = {node.state_id: self.operators[node.id].watermark for node in self.vertex.nodes}
+        self._time.update([json.dumps({"clock": self.clock.snapshot(), "operators": watermarks})])
+        attempt = f"{self.settings.run}.{self.settings.attempt}.{self.outbox.attempt}"
+        report.state = self.state.snapshot(self.epoch.number, attempt)
+        report.described = self.state.describe()
+        if self.epoch.savepoint is not None:
+            target = open_files(self.epoch.savepoint)
+            report.savepoint = self.state.write_savepoint(target, self.epoch.number, attempt)
 
     def _report_operator(self, report: SubtaskReport, node_id: int, operator: Operator) -> None:
         context = operator.context

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import atexit
-import shutil
-import tempfile
 from collections.abc import Mapping
 
 from pyspark.sql import DataFrame, SparkSession
 
-from millrace.common.job_id import JobID
-from millrace.driver.job import JobRun, run_bounded
+from millrace.driver.job import JobRun, Loop, run_bounded
+from millrace.driver.opening import open_job
 from millrace.driver.settings import job_settings
-from millrace.graph.job_graph import JobPlan, plan_job
+from millrace.graph.job_graph import JobPlan
 from millrace.graph.job_options import JobOptions
 from millrace.graph.stream_graph import StreamGraph
 from millrace.spark.runner import SparkRunner
@@ -30,23 +28,22 @@ class SparkExecutor:
 
     def submit(self, graph: StreamGraph, options: JobOptions) -> JobRun:
         """Start a job."""
-        plan = plan_job(graph)
         spark = self._spark()
-        job_id = JobID()
-        directory = tempfile.mkdtemp(prefix=f"millrace-{job_id.to_hex_string()[:8]}-")
+        job = open_job(graph, options)
         try:
-            job = JobRun(plan, options, job_id, directory)
-            frames = self._frames(spark, plan, options)
-            runner = SparkRunner(spark, job, job_settings(job_id, directory, options), owned=self._given is None)
+            job.start(lambda job: self._attempt(spark, job))
         except BaseException:
-            shutil.rmtree(directory, ignore_errors=True)
+            job.home.close("FAILED", keep=job.home.continues)
             raise
-        if all(node.bounded for node in graph.nodes.values()):
-            runner.read(frames)
-            job.start(lambda _: runner, run_bounded)
-        else:
-            job.start(lambda _: runner, StreamLoop(spark, runner, frames))
         return job
+
+    def _attempt(self, spark: SparkSession, job: JobRun) -> tuple[SparkRunner, Loop]:
+        frames = self._frames(spark, job.plan, job.options)
+        runner = SparkRunner(spark, job, job_settings(job), owned=self._given is None)
+        if all(node.bounded for node in job.plan.stream_graph.nodes.values()):
+            runner.read(frames)
+            return runner, run_bounded
+        return runner, StreamLoop(spark, runner, frames)
 
     def close(self) -> None:
         """Let go of the session: one that was handed in stays, ours serves other environments too."""

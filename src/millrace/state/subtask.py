@@ -251,6 +251,11 @@ class SubtaskState:
             return None
         return StateHandles((*chain, self._write_file("merged", [*parts, part])))
 
+    def write_savepoint(self, target: JobFiles, epoch: int, attempt: str) -> StateHandles:
+        """Write all state, as of the last `snapshot`, into another directory."""
+        file = StateFile("base", self.vertex, self.subtask, [Part(Version(epoch, attempt), list(self._full()))])
+        return StateHandles((write_state_file(target, file),))
+
     def describe(self) -> dict[str, list[StateMeta]]:
         """What there is of state, by operator, for the manifest."""
         found: dict[str, list[StateMeta]] = {}
@@ -276,6 +281,10 @@ class SubtaskState:
         old_subtasks: list[StateHandles],
         key_groups: KeyGroupsOf,
         parallelism: int,
+        *,
+        files: JobFiles | None = None,
+        uids: set[str] | None = None,
+        allow_pickle: bool | None = None,
     ) -> None:
         """Begin from the state of all old subtasks instead of `open`, keeping what belongs to this one.
 
@@ -285,12 +294,17 @@ class SubtaskState:
         self._forget()
         self._clean = False
         self.last_open = "rebuilt"
+        trusted = self._allow_pickle if allow_pickle is None else allow_pickle
         old_parts = [
-            [part for handle in handles.chain for part in read_state_file(self._files, handle).parts]
+            [
+                part._replace(fragments=[f for f in part.fragments if uids is None or f.uid in uids])
+                for handle in handles.chain
+                for part in read_state_file(files or self._files, handle).parts
+            ]
             for handles in old_subtasks
         ]
         rescaled = rescaled_fragments(
-            old_parts, key_groups, self.subtask, parallelism, self.clock, allow_pickle=self._allow_pickle
+            old_parts, key_groups, self.subtask, parallelism, self.clock, allow_pickle=trusted
         )
         for fragment in rescaled:
             self._receive(fragment, "a rescaled state")

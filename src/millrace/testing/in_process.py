@@ -6,13 +6,11 @@ The tasks, buffers and order are the same as on Spark; what is left out is Spark
 from __future__ import annotations
 
 import itertools
-import tempfile
 from collections.abc import Iterable
 
-from millrace.common.job_id import JobID
-from millrace.driver.job import JobRun, TaskFailedError, run_bounded
+from millrace.driver.job import JobRun, Loop, TaskFailedError, run_bounded
+from millrace.driver.opening import open_job
 from millrace.driver.settings import job_settings
-from millrace.graph.job_graph import plan_job
 from millrace.graph.job_options import JobOptions
 from millrace.graph.stream_graph import StreamGraph
 from millrace.runtime.epoch import EpochInput, JobSettings
@@ -103,12 +101,12 @@ class InProcessExecutor:
 
     def submit(self, graph: StreamGraph, options: JobOptions) -> JobRun:
         """Start a job."""
-        job_id = JobID()
-        directory = tempfile.mkdtemp(prefix="millrace-test-")
-        job = JobRun(plan_job(graph), options, job_id, directory)
-        settings = job_settings(job_id, directory, options)
-        runner = InProcessRunner(job, settings, self._processes, self._faults)
-        job.start(lambda _: runner, run_bounded)
+        job = open_job(graph, options)
+
+        def attempt(job: JobRun) -> tuple[InProcessRunner, Loop]:
+            return InProcessRunner(job, job_settings(job), self._processes, self._faults), run_bounded
+
+        job.start(attempt)
         return job
 
     def close(self) -> None:

@@ -66,3 +66,18 @@ def snapshot_function(function: Any, store: Any, epoch: int, processing_time: in
     else:
         saved = function.snapshot_state(epoch, processing_time)
         store.get_list_state(ListStateDescriptor(_LIST_STATE)).update(list(saved or ()))
+
+
+def is_listener(function: Any) -> bool:
+    """Whether a function wants to hear of checkpoints."""
+    return callable(getattr(function, "notify_checkpoint_complete", None))
+
+
+def notify_function(function: Any, completed: int, aborted: int) -> None:
+    """Tell a function which checkpoint is complete and which was given up (0 for none)."""
+    if not is_listener(function):
+        return
+    if aborted and callable(getattr(function, "notify_checkpoint_aborted", None)):
+        function.notify_checkpoint_aborted(aborted)
+    if completed:
+        function.notify_checkpoint_complete(completed)

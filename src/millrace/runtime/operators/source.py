@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,7 +12,7 @@ from millrace.common.watermark_strategy import WatermarkStrategy
 from millrace.common.watermarks import NoWatermarksGenerator
 from millrace.runtime.batch import Batch
 from millrace.runtime.operators.base import Operator
-from millrace.runtime.operators.timestamps import TimestampAssigner, WatermarkProbe
+from millrace.runtime.operators.timestamps import TimestampAssigner, WatermarkProbe, announce
 from millrace.runtime.sources.base import Chunk, Source, Split
 from millrace.state.descriptors import ListStateDescriptor
 
@@ -42,16 +43,27 @@ class SourceOperator(Operator):
         self._probes: dict[str, WatermarkProbe] = {}
         self._sent = MIN_TIMESTAMP
         self._was_idle = False
-        self._saved = self.context.backends.operator.get_list_state(ListStateDescriptor("splits"))
-        for probes, sent, was_idle in self._saved.get():
-            self._sent, self._was_idle = sent, was_idle
-            for split_id, snapshot in probes.items():
-                self._probe(split_id).restore(snapshot)
+        self._elsewhere: dict[str, list[Any]] = {}
+        self._saved = self.context.backends.operator.get_union_list_state(ListStateDescriptor("@splits"))
+        saved = [json.loads(text) for text in self._saved.get()]
+        if self.context.rescaled:
+            self._sent = min((entry["sent"] for entry in saved), default=MIN_TIMESTAMP)
+            # Who reads a split from now on takes over what was known of it.
+            self._elsewhere = {split_id: probe for entry in saved for split_id, probe in entry["probes"].items()}
+        elif saved:
+            self._sent, self._was_idle = saved[0]["sent"], saved[0]["idle"]
+            for split_id, snapshot in saved[0]["probes"].items():
+                self._probe(split_id).restore(snapshot, self.context.trusts_state)
+
+    def begin(self) -> None:
+        announce(self, self._sent)
 
     def _probe(self, split_id: str) -> WatermarkProbe:
         probe = self._probes.get(split_id)
         if probe is None:
             probe = self._probes[split_id] = WatermarkProbe(self.strategy)
+            if split_id in self._elsewhere:
+                probe.restore(self._elsewhere.pop(split_id), self.context.trusts_state)
         return probe
 
     def read(self, splits: list[Split]) -> Iterator[tuple[int, int]]:
@@ -117,10 +129,13 @@ class SourceOperator(Operator):
 
     def end_of_epoch(self) -> None:
         super().end_of_epoch()
-        if self._sent == MAX_WATERMARK:
-            return
-        for probe in self._probes.values():
-            probe.end_of_epoch(self.context.processing_time)
-        self._speak()
-        state: dict[str, Any] = {split_id: probe.snapshot() for split_id, probe in self._probes.items()}
-        self._saved.update([(state, self._sent, self._was_idle)])
+        if self._sent < MAX_WATERMARK:
+            for probe in self._probes.values():
+                probe.end_of_epoch(self.context.processing_time)
+            self._speak()
+        entry = {
+            "probes": {split_id: probe.snapshot() for split_id, probe in self._probes.items()},
+            "sent": self._sent,
+            "idle": self._was_idle,
+        }
+        self._saved.update([json.dumps(entry)])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import pickle
+import json
 from collections.abc import Callable
 from operator import length_hint
 from typing import Any
@@ -13,7 +13,7 @@ from millrace.common.watermarks import BatchWatermarkGenerator, Watermark
 from millrace.runtime.batch import Batch
 from millrace.runtime.failure import UserCodeError
 from millrace.runtime.operators.base import Operator
-from millrace.runtime.rows import encode
+from millrace.runtime.operators.saved_fields import restore_fields, saved_fields
 from millrace.state.descriptors import ListStateDescriptor
 
 
@@ -80,14 +80,23 @@ class WatermarkProbe:
                 self.active_at = now
             self.idle = self.idle or now - self.active_at >= self._idle_timeout
 
-    def snapshot(self) -> tuple[bytes, int, bool, int | None]:
-        """What must survive the epoch: the generator and what it said."""
-        return (encode(self.generator), self.last, self.idle, self.active_at)
+    def snapshot(self) -> list[Any]:
+        """What must survive the epoch, as JSON: the generator's fields and what it said."""
+        return [saved_fields(self.generator), self.last, self.idle, self.active_at]
 
-    def restore(self, snapshot: tuple[bytes, int, bool, int | None]) -> None:
-        """Go on from a snapshot."""
-        generator, self.last, self.idle, self.active_at = snapshot
-        self.generator = pickle.loads(generator)
+    def restore(self, snapshot: list[Any], trusted: bool) -> None:
+        """Go on from a snapshot. One that is not trusted must not hold a pickle."""
+        fields, self.last, self.idle, self.active_at = snapshot
+        restore_fields(self.generator, fields, trusted)
+
+
+def announce(operator: Operator, watermark: int) -> None:
+    """After rescaling nobody downstream knows how far event time is: tell them, before any record.
+
+    It stands where the slowest of the old subtasks was.
+    """
+    if operator.context.rescaled and watermark > MIN_TIMESTAMP:
+        operator.output.watermark(watermark)
 
 
 class TimestampAssigner:
@@ -139,10 +148,16 @@ class TimestampsOperator(Operator):
         self._probe = WatermarkProbe(self.strategy)
         self._sent = MIN_TIMESTAMP
         self._was_idle = False
-        self._saved = self.context.backends.operator.get_list_state(ListStateDescriptor("watermarks"))
-        for snapshot, sent, was_idle in self._saved.get():
-            self._sent, self._was_idle = sent, was_idle
-            self._probe.restore(snapshot)
+        self._saved = self.context.backends.operator.get_union_list_state(ListStateDescriptor("@watermarks"))
+        saved = [json.loads(text) for text in self._saved.get()]
+        if self.context.rescaled:
+            self._sent = min((entry["sent"] for entry in saved), default=MIN_TIMESTAMP)
+        elif saved:
+            self._sent, self._was_idle = saved[0]["sent"], saved[0]["idle"]
+            self._probe.restore(saved[0]["probe"], self.context.trusts_state)
+
+    def begin(self) -> None:
+        announce(self, self._sent)
 
     def process(self, batch: Batch, side: int) -> None:
         if batch.values:
@@ -173,4 +188,5 @@ class TimestampsOperator(Operator):
         if self._sent < MAX_WATERMARK:
             self._probe.end_of_epoch(self.context.processing_time)
             self._speak()
-        self._saved.update([(self._probe.snapshot(), self._sent, self._was_idle)])
+        entry = {"probe": self._probe.snapshot(), "sent": self._sent, "idle": self._was_idle}
+        self._saved.update([json.dumps(entry)])

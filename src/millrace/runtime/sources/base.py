@@ -61,6 +61,11 @@ class Source(ABC):
     def latest_offset(self, start: Offset, now: int) -> Offset:
         """How far an epoch may read that begins at `start`; `now` is the wall clock in milliseconds."""
 
+    def at_most(self, start: Offset, end: Offset, records: int) -> Offset:
+        """An offset at most about so many records behind `start`, and not behind `end`: for shorter epochs. A source
+        that cannot tell gives `end`."""
+        return end
+
     def at_end(self, offset: Offset) -> bool:
         """Whether a bounded source has nothing left after `offset`."""
         return self.bounded

@@ -22,11 +22,14 @@ class CollectionSource(Source):
     def latest_offset(self, start: Offset, now: int) -> Offset:
         return {"next": len(self._values)}
 
+    def at_most(self, start: Offset, end: Offset, records: int) -> Offset:
+        return {"next": min(end["next"], start["next"] + records)}
+
     def at_end(self, offset: Offset) -> bool:
         return bool(offset["next"] >= len(self._values))
 
     def plan(self, start: Offset, end: Offset, readers: int) -> list[list[Split]]:
-        return [[Split("0", 0, (start["next"], end["next"]), ends=True)], *([] for _ in range(readers - 1))]
+        return [[Split("0", 0, (start["next"], end["next"]), ends=self.at_end(end))], *([] for _ in range(readers - 1))]
 
     def read(self, split: Split) -> Iterator[Chunk]:
         start, stop = split.range

@@ -39,6 +39,9 @@ class NumberSequenceSource(Source):
     def latest_offset(self, start: Offset, now: int) -> Offset:
         return {"next": self._end + 1}
 
+    def at_most(self, start: Offset, end: Offset, records: int) -> Offset:
+        return {**end, "next": min(end["next"], start["next"] + records)}
+
     def at_end(self, offset: Offset) -> bool:
         return bool(offset["next"] > self._end)
 
@@ -105,6 +108,9 @@ class DataGeneratorSource(Source):
         due = int((now - began) * self._rate / 1000)
         stop = max(start["next"], due if self._count is None else min(due, self._count))
         return {"next": stop, "began": began}
+
+    def at_most(self, start: Offset, end: Offset, records: int) -> Offset:
+        return {**end, "next": min(end["next"], start["next"] + records)}
 
     def at_end(self, offset: Offset) -> bool:
         return self._count is not None and bool(offset["next"] >= self._count)

@@ -26,8 +26,12 @@ class TextFileSource(Source):
     def latest_offset(self, start: Offset, now: int) -> Offset:
         return {"files": self._files()}
 
+    def at_most(self, start: Offset, end: Offset, records: int) -> Offset:
+        # How many lines a file has is not known before it is read: one file after the other.
+        return {"files": end["files"][: len(start["files"]) + 1], "of": len(end["files"])}
+
     def at_end(self, offset: Offset) -> bool:
-        return bool(offset["files"])
+        return bool(offset["files"]) and len(offset["files"]) >= offset.get("of", 0)
 
     def _files(self) -> list[str]:
         path = Path(self._path)

@@ -1,0 +1,122 @@
+"""Savepoints: who asked for one, and the manifest that makes one complete."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections import deque
+from dataclasses import dataclass, field
+from uuid import uuid4
+
+from msgspec import structs
+
+from millrace.common.completable_future import CompletableFuture
+from millrace.common.errors import MillraceError
+from millrace.common.job_id import JobID
+from millrace.driver.coordinator import EpochResult
+from millrace.runtime.epoch import SubtaskId
+from millrace.state.files import JobFiles, open_files
+from millrace.state.handles import StateHandles
+from millrace.state.manifest import Manifest, write_manifest
+
+_LOG = logging.getLogger("millrace.job")
+
+
+class SavepointError(MillraceError):
+    """A savepoint that cannot be taken."""
+
+    default_code = "MR-2008"
+
+
+@dataclass
+class SavepointRequest:
+    """A savepoint that somebody waits for. With `drain`, event time ends first; with `stop`, the job does after it."""
+
+    path: str
+    stop: bool = False
+    drain: bool = False
+    future: CompletableFuture[str] = field(default_factory=CompletableFuture)
+
+
+class SavepointRequests:
+    """What was asked for and not begun. Asked from any thread, answered by the job's own."""
+
+    def __init__(self, job_id: JobID, default_directory: str | None) -> None:
+        self._job_id = job_id.to_hex_string()
+        self._default = default_directory
+        self._waiting: deque[SavepointRequest] = deque()
+        self._lock = threading.Lock()
+        self._closed = False
+
+    def ask(self, directory: str | None, *, stop: bool = False, drain: bool = False) -> CompletableFuture[str]:
+        """Ask for a savepoint below a directory."""
+        below = directory or self._default
+        if below is None:
+            raise SavepointError(
+                "There is no directory for the savepoint.",
+                action="Give one, or set execution.checkpointing.savepoint-dir.",
+            )
+        path = f"{below.removeprefix('file://').rstrip('/')}/savepoint-{self._job_id[:6]}-{uuid4().hex[:12]}"
+        request = SavepointRequest(path, stop, drain)
+        with self._lock:
+            if self._closed:
+                request.future.set_exception(SavepointError("The job has ended; there is nothing to save."))
+            else:
+                self._waiting.append(request)
+        return request.future
+
+    def waiting(self) -> bool:
+        """Whether one is asked for."""
+        return bool(self._waiting)
+
+    def next(self) -> SavepointRequest | None:
+        """The next one to begin."""
+        with self._lock:
+            return self._waiting.popleft() if self._waiting else None
+
+    def close(self) -> None:
+        """The job has ended: nobody waits any longer."""
+        with self._lock:
+            self._closed = True
+            waiting, self._waiting = list(self._waiting), deque()
+        for request in waiting:
+            request.future.set_exception(SavepointError("The job ended before the savepoint was taken."))
+
+
+def complete_savepoint(request: SavepointRequest, manifest: Manifest, result: EpochResult, files: JobFiles) -> None:
+    """Make what the tasks have written a savepoint: copy what lies in the job's directory, and write the manifest."""
+    target = open_files(request.path)
+    for path in _copied(manifest):
+        target.write(path, files.read(path))
+    _warn_of_missing_uids(manifest)
+    write_manifest(target, structs.replace(manifest, kind="savepoint", final=False, subtasks=_subtasks(manifest, result)))
+
+
+def _copied(manifest: Manifest) -> list[str]:
+    feedback = [path for subtasks in manifest.feedback.values() for paths in subtasks.values() for path in paths]
+    return [*feedback, *manifest.spark.get("files", [])]
+
+
+def _subtasks(manifest: Manifest, result: EpochResult) -> dict[str, list[StateHandles]]:
+    def handles(vertex: str, index: int) -> StateHandles:
+        place: SubtaskId = (int(vertex), index)
+        return result.savepoint.get(place, StateHandles())
+
+    return {
+        vertex: [handles(vertex, index) for index in range(len(subtasks))]
+        for vertex, subtasks in manifest.subtasks.items()
+    }
+
+
+def _warn_of_missing_uids(manifest: Manifest) -> None:
+    nameless = [
+        meta.name
+        for meta in manifest.operators
+        if meta.uid.startswith("@") and any(not state.name.startswith("@") for state in meta.states if state.entries)
+    ]
+    if nameless:
+        _LOG.warning(
+            "These operators have state and no uid, and may not be found again when the program changes: %s. "
+            "Give each a uid().",
+            ", ".join(nameless),
+        )

@@ -183,8 +183,8 @@ def test_committables_are_gathered_by_sink_in_the_order_of_the_subtasks() -> Non
     found[10, 1].committables = {10: ["second"]}
     found[10, 0].committables = {10: ["first"]}
     epoch, ends = planned(job)
-    result = job.complete(epoch, ends, payloads(dict(reversed(found.items()))))
-    assert result.committables == {10: ["first", "second"]}
+    job.complete(epoch, ends, payloads(dict(reversed(found.items()))))
+    assert job.state.committables == {10: ["first", "second"]}
 
 
 def test_the_account_adds_up_over_subtasks_and_epochs() -> None:

@@ -12,7 +12,7 @@ from millrace.cli.options import Verbs, add_script_options, configuration_of, py
 from millrace.cli.script import run_script
 from millrace.common.completable_future import CompletableFuture
 from millrace.common.errors import NotSupportedError, ProgramError
-from millrace.common.job_client import JobClient
+from millrace.common.job_client import JobClient, JobRestart
 from millrace.common.job_execution_result import JobExecutionResult
 from millrace.common.job_id import JobID
 from millrace.common.job_status import JobStatus
@@ -101,6 +101,9 @@ class PlannedJob(JobClient):
 
     def get_accumulators(self) -> CompletableFuture[dict[str, Any]]:
         return CompletableFuture.completed({})
+
+    def get_restarts(self) -> CompletableFuture[list[JobRestart]]:
+        return CompletableFuture.completed([])
 
     def get_job_execution_result(self) -> CompletableFuture[JobExecutionResult]:
         return CompletableFuture.completed(JobExecutionResult(self._id, 0, {}))

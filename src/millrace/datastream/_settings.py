@@ -11,12 +11,17 @@ from millrace.common.config_options import ConfigOptions
 from millrace.common.configuration import Configuration
 from millrace.common.errors import JvmOnlyError, NotSupportedError, ProgramError
 from millrace.common.execution_config import ExecutionConfig
+from millrace.common.restart_options import restart_strategy_from
+from millrace.common.restart_strategy import RestartStrategies, RestartStrategyConfiguration
 
 from ._checks import at_site, require_buffer_timeout, require_parallelism, require_text
+from ._durability import backend_called
 from .checkpoint_config import CheckpointConfig
 from .checkpointing_mode import CheckpointingMode
 from .execution_mode import RuntimeExecutionMode
+from .externalized_checkpoint_retention import ExternalizedCheckpointRetention
 from .slot_sharing_group import SlotSharingGroup
+from .state_backend import EmbeddedRocksDBStateBackend, StateBackend
 
 # Flink's default of execution.buffer-timeout.interval.
 _DEFAULT_BUFFER_TIMEOUT_MS = 100
@@ -48,6 +53,8 @@ class EnvironmentSettings:
         self._cached_files: dict[str, str] = {}
         self._broadcast_variables: dict[str, Any] = {}
         self._job_name: str | None = None
+        self._backend: StateBackend | None = None
+        self._restart_strategy: RestartStrategyConfiguration | None = None
 
     def get_config(self) -> ExecutionConfig:
         return self._config
@@ -59,6 +66,7 @@ class EnvironmentSettings:
         self._configuration.add_all(configuration)
         for apply in _OPTIONS:
             apply(self, configuration)
+        self._restart_strategy = restart_strategy_from(configuration.to_dict()) or self._restart_strategy
 
     # --- parallelism ----------------------------------------------------------------------------------------
 
@@ -125,7 +133,10 @@ class EnvironmentSettings:
         return self._checkpoint_config
 
     def enable_checkpointing(self, interval: int, mode: CheckpointingMode | None = None) -> Self:
-        """Ask for checkpoints. They are not durable yet: a job that fails starts anew."""
+        """Have a checkpoint taken every so many milliseconds: a job that fails goes on from the last one.
+
+        Sinks that commit show their records with the checkpoint, so the interval is also how long these wait.
+        """
         self._checkpoint_config.set_checkpoint_interval(interval)
         if mode is not None:
             self._checkpoint_config.set_checkpointing_mode(mode)
@@ -159,6 +170,28 @@ class EnvironmentSettings:
 
     def get_default_savepoint_directory(self) -> str | None:
         return self._savepoint_directory
+
+    # --- state and restarts -------------------------------------------------------------------------------------
+
+    def set_state_backend(self, state_backend: StateBackend) -> Self:
+        """Where state is kept while the job runs: `HashMapStateBackend`, the default, or on disk."""
+        if not isinstance(state_backend, StateBackend):
+            raise ProgramError(at_site(f"set_state_backend takes a StateBackend, not {state_backend!r}."))
+        self._backend = state_backend
+        return self
+
+    def get_state_backend(self) -> StateBackend | None:
+        return self._backend
+
+    def set_restart_strategy(self, restart_strategy: RestartStrategyConfiguration) -> Self:
+        """Whether, how often and how soon a failed job starts again; see `RestartStrategies`."""
+        if not isinstance(restart_strategy, RestartStrategyConfiguration):
+            raise ProgramError(at_site(f"set_restart_strategy takes a restart strategy, not {restart_strategy!r}."))
+        self._restart_strategy = restart_strategy
+        return self
+
+    def get_restart_strategy(self) -> RestartStrategyConfiguration:
+        return self._restart_strategy or RestartStrategies.fall_back_restart()
 
     # --- files and values for the functions -------------------------------------------------------------------
 
@@ -259,6 +292,11 @@ def _set_object_reuse(settings: EnvironmentSettings, enabled: bool) -> None:
     (settings._config.enable_object_reuse if enabled else settings._config.disable_object_reuse)()
 
 
+def _set_local_directory(settings: EnvironmentSettings, directory: str) -> None:
+    if isinstance(settings._backend, EmbeddedRocksDBStateBackend):
+        settings._backend.set_db_storage_paths(directory)
+
+
 _OPTIONS: tuple[Apply, ...] = (
     _option(_int("parallelism.default"), lambda s, v: s.set_parallelism(v)),
     _option(_int("pipeline.max-parallelism"), lambda s, v: s.set_max_parallelism(v)),
@@ -283,6 +321,40 @@ _OPTIONS: tuple[Apply, ...] = (
         lambda s, v: s._checkpoint_config.set_checkpointing_mode(v),
     ),
     _option(_duration("execution.checkpointing.timeout"), lambda s, v: s._checkpoint_config.set_checkpoint_timeout(v)),
+    _option(
+        _duration("execution.checkpointing.min-pause"),
+        lambda s, v: s._checkpoint_config.set_min_pause_between_checkpoints(v),
+    ),
+    _option(
+        _int("execution.checkpointing.max-concurrent-checkpoints"),
+        lambda s, v: s._checkpoint_config.set_max_concurrent_checkpoints(v),
+    ),
+    _option(
+        _int("execution.checkpointing.tolerable-failed-checkpoints"),
+        lambda s, v: s._checkpoint_config.set_tolerable_checkpoint_failure_number(v),
+    ),
+    _option(
+        _enum("execution.checkpointing.externalized-checkpoint-retention", ExternalizedCheckpointRetention),
+        lambda s, v: s._checkpoint_config.set_externalized_checkpoint_retention(v),
+    ),
+    _option(
+        _bool("execution.checkpointing.unaligned.enabled", "execution.checkpointing.unaligned"),
+        lambda s, v: s._checkpoint_config.enable_unaligned_checkpoints(v),
+    ),
+    _option(
+        _duration("execution.checkpointing.aligned-checkpoint-timeout"),
+        lambda s, v: s._checkpoint_config.set_aligned_checkpoint_timeout(v),
+    ),
+    _option(
+        _int("execution.checkpointing.num-retained", "state.checkpoints.num-retained"),
+        lambda s, v: s._checkpoint_config.set_max_retained_checkpoints(v),
+    ),
+    _option(
+        _text("execution.checkpointing.dir", "state.checkpoints.dir"),
+        lambda s, v: s._checkpoint_config.set_checkpoint_storage(v),
+    ),
+    _option(_text("state.backend.type", "state.backend"), lambda s, v: s.set_state_backend(backend_called(v))),
+    _option(_text("state.backend.rocksdb.localdir"), _set_local_directory),
     _option(
         _text("execution.checkpointing.savepoint-dir", "state.savepoints.dir"),
         lambda s, v: s.set_default_savepoint_directory(v),

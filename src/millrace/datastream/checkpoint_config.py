@@ -7,6 +7,7 @@ from typing import Final
 from millrace.common.errors import ProgramError
 from millrace.common.time import Duration, DurationLike, to_millis
 
+from .checkpoint_storage import CheckpointStorage, FileSystemCheckpointStorage
 from .checkpointing_mode import CheckpointingMode
 from .externalized_checkpoint_retention import ExternalizedCheckpointRetention
 
@@ -14,6 +15,8 @@ __all__ = ["CheckpointConfig"]
 
 # Flink's default of execution.checkpointing.timeout.
 _DEFAULT_TIMEOUT_MS: Final = 600_000
+
+_DEFAULT_RETAINED: Final = 2
 
 
 class CheckpointConfig:
@@ -43,6 +46,8 @@ class CheckpointConfig:
         self._unaligned = False
         self._force_unaligned = False
         self._alignment_timeout = Duration(0)
+        self._storage: CheckpointStorage | None = None
+        self._retained = _DEFAULT_RETAINED
 
     def is_checkpointing_enabled(self) -> bool:
         return self._interval > 0
@@ -111,6 +116,28 @@ class CheckpointConfig:
 
     def get_externalized_checkpoint_retention(self) -> ExternalizedCheckpointRetention:
         return self._retention
+
+    def get_max_retained_checkpoints(self) -> int:
+        """How many complete checkpoints are kept."""
+        return self._retained
+
+    def set_max_retained_checkpoints(self, max_retained_checkpoints: int) -> CheckpointConfig:
+        """Two by default, so that a damaged one leaves another to go on from. (Flink keeps one.)"""
+        self._retained = _at_least("the number of retained checkpoints", max_retained_checkpoints, 1)
+        return self
+
+    # -- where they are kept -------------------------------------------------------------------------------
+
+    def set_checkpoint_storage(self, storage: CheckpointStorage | str) -> CheckpointConfig:
+        """A storage, or the directory of a `FileSystemCheckpointStorage`."""
+        self._storage = storage if isinstance(storage, CheckpointStorage) else FileSystemCheckpointStorage(storage)
+        return self
+
+    set_checkpoint_storage_dir = set_checkpoint_storage
+
+    def get_checkpoint_storage(self) -> CheckpointStorage | None:
+        """None: checkpoints end with the driver, as in a `JobManagerCheckpointStorage`."""
+        return self._storage
 
     # -- alignment ---------------------------------------------------------------------------------------
 

@@ -12,9 +12,14 @@ __all__ = ["CheckpointStorage", "FileSystemCheckpointStorage", "JobManagerCheckp
 class CheckpointStorage:
     """The base of the places for checkpoints."""
 
+    def get_directory(self) -> str | None:
+        """The directory for durable checkpoints; None where they end with the driver."""
+        return None
+
 
 class JobManagerCheckpointStorage(CheckpointStorage):
-    """Flink keeps such checkpoints in the job manager's memory; Millrace keeps them in a directory of the driver."""
+    """Checkpoints that end with the driver. Flink keeps them in the job manager's memory, Millrace in a temporary
+    directory of the driver's machine: restarts go on from them, a new process does not."""
 
     #: Flink's bound on one state, in bytes.
     DEFAULT_MAX_STATE_SIZE: Final = 5 * 1024 * 1024
@@ -51,6 +56,9 @@ class FileSystemCheckpointStorage(CheckpointStorage):
         self._write_buffer_size = max(write_buffer_size, 4096)
 
     def get_checkpoint_path(self) -> str:
+        return self._checkpoint_path
+
+    def get_directory(self) -> str | None:
         return self._checkpoint_path
 
     def get_savepoint_path(self) -> str | None:

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from operator import itemgetter
 from typing import Any, Self, cast
 
+from millrace.common.config_options import ConfigOption, ConfigOptions
 from millrace.common.configuration import Configuration
 from millrace.common.errors import ProgramError, TypeMismatchError, short_repr
 from millrace.common.job_client import JobClient
@@ -24,6 +25,7 @@ from millrace.runtime.sources.text import TextFileSource
 
 from ._checks import at_site, require_instance, require_text, require_type
 from ._defaults import environment_defaults
+from ._durability import backend_settings, checkpoint_options, next_ordinal, program_path, restore_options
 from ._execution import Executor, SubmittedJob, wait_for
 from ._program import Outlet, Program, is_bounded, iterates
 from ._settings import EnvironmentSettings
@@ -33,6 +35,11 @@ from .execution_mode import RuntimeExecutionMode
 from .functions import SourceFunction
 
 __all__ = ["StreamExecutionEnvironment"]
+
+# The most records that an epoch reads of each source: shorter epochs, and more of them.
+_EPOCH_RECORDS: ConfigOption[int | None] = (
+    ConfigOptions.key("millrace.epoch.max-records").int_type().no_default_value()  # type: ignore[assignment]
+)
 
 # Flink's name for a job that was given none.
 _DEFAULT_JOB_NAME = "Flink Streaming Job"
@@ -226,7 +233,8 @@ class StreamExecutionEnvironment(EnvironmentSettings):
         def part(entries: dict[int, Any]) -> dict[int, Any]:
             return {node_id: entry for node_id, entry in entries.items() if node_id in graph.nodes}
 
-        most, interval = self._config.get_max_parallelism(), self._checkpoint_config.get_checkpoint_interval()
+        most = self._config.get_max_parallelism()
+        backend, backend_directory = backend_settings(self._backend)
         return JobOptions(
             job_name=graph.name,
             batch_mode=self._is_batch(graph),
@@ -239,7 +247,15 @@ class StreamExecutionEnvironment(EnvironmentSettings):
             print_sinks=part(self._program.print_sinks),
             max_parallelism=most if most > 0 else None,
             buffer_timeout=self._buffer_timeout,
-            checkpoint_interval=interval if interval > 0 else None,
+            checkpoints=checkpoint_options(self._checkpoint_config),
+            restart_strategy=self._restart_strategy,
+            restore=restore_options(self._configuration),
+            savepoint_directory=self._savepoint_directory,
+            backend=backend,
+            backend_directory=backend_directory,
+            epoch_records=self._configuration.get(_EPOCH_RECORDS),
+            script=program_path(),
+            ordinal=next_ordinal(graph.name),
         )
 
     def _is_batch(self, graph: StreamGraph) -> bool:

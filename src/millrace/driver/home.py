@@ -141,9 +141,8 @@ def durable_home(root: str, identity: JobIdentity) -> JobHome:
             return _own(root, files, msgspec.structs.replace(entry, **_me()), lock, continues=True)
     now = int(time.time() * 1000)
     job_id = JobID().to_hex_string()
-    entry = JobEntry(
-        job_id, identity.name, identity.script, identity.ordinal, RUNNING, created=now, **_me()
-    )
+    fresh = JobEntry(job_id, identity.name, identity.script, identity.ordinal, RUNNING, "", now)
+    entry = msgspec.structs.replace(fresh, **_me())
     return _own(root, files, entry, _locked(root, job_id), continues=False)
 
 

@@ -160,7 +160,7 @@ class JobRun(JobClient):
 
     def _goes_on_after(self, error: BaseException) -> bool:
         """Whether another attempt follows, and the pause before it."""
-        if self.cancelled.is_set() or isinstance(error, _FINAL):
+        if self.cancelled.is_set() or isinstance(error, _FINAL) or not isinstance(error, Exception):
             return False
         if self._leaves_out_damaged(error):
             return True
@@ -170,8 +170,8 @@ class JobRun(JobClient):
         self.status = JobStatus.RESTARTING
         cause = _explained(error)
         self._restarts.append(JobRestart(self.attempt + 1, int(time.time() * 1000), delay, str(cause)))
-        _LOG.warning("Job %r restarts in %g s, for the %d. time, after: %s",
-                     self.options.job_name, delay / 1000, self.attempt + 1, cause)
+        name, number = self.options.job_name, self.attempt + 1
+        _LOG.warning("Job %r restarts in %g s (restart %d) after: %s", name, delay / 1000, number, cause)
         return not self.cancelled.wait(delay / 1000)
 
     def _leaves_out_damaged(self, error: BaseException) -> bool:
@@ -212,7 +212,12 @@ class JobRun(JobClient):
         self.savepoints.close()
         cancelled = isinstance(error, JobCancelledError)
         status = JobStatus.FINISHED if error is None else JobStatus.CANCELED if cancelled else JobStatus.FAILED
-        self.home.close(status.name, keep=self._keeps_files(status))
+        try:
+            self.home.close(status.name, keep=self._keeps_files(status))
+        finally:
+            self._tell_the_end(status, error)
+
+    def _tell_the_end(self, status: JobStatus, error: BaseException | None) -> None:
         self.status = status
         if error is None:
             runtime = int((time.time() - self._started) * 1000)

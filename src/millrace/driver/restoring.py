@@ -109,8 +109,10 @@ def _state_ids(plan: JobPlan) -> Iterator[str]:
 def _state_lines(manifest: Manifest) -> Iterator[tuple[str, str]]:
     """Each operator that has something to lose, and in words what."""
     for meta in manifest.operators:
-        what = [repr(state.name) for state in meta.states if not state.name.startswith("@") and state.section != "timers"]
-        what += ["its offsets"] if meta.uid in manifest.sources or meta.uid in manifest.spark.get("sources", {}) else []
+        states = (state for state in meta.states if state.section != "timers" and not state.name.startswith("@"))
+        what = [repr(state.name) for state in states]
+        if meta.uid in manifest.sources or meta.uid in manifest.spark.get("sources", {}):
+            what.append("its offsets")
         if what:
             yield meta.uid, f"{meta.name or meta.uid} (uid {meta.uid!r}): {', '.join(what)}"
 
@@ -129,6 +131,9 @@ def job_state_of(plan: JobPlan, origin: Origin, files: JobFiles) -> JobState:
                 subtasks[vertex.id, index] = manifest.subtasks[str(vertex.id)][index]
             else:
                 restore[vertex.id, index] = Restore(origin.directory, _old_handles(vertex, manifest), trusted)
+    if not origin.own:
+        for path in manifest.spark.get("files", []):
+            files.write(path, origin.files.read(path))
     by_uid = {node.state_id: node.id for vertex in plan.vertices for node in vertex.nodes}
     return JobState(
         epoch=manifest.epoch,

@@ -89,7 +89,8 @@ def complete_savepoint(request: SavepointRequest, manifest: Manifest, result: Ep
     for path in _copied(manifest):
         target.write(path, files.read(path))
     _warn_of_missing_uids(manifest)
-    write_manifest(target, structs.replace(manifest, kind="savepoint", final=False, subtasks=_subtasks(manifest, result)))
+    subtasks = _subtasks(manifest, result)
+    write_manifest(target, structs.replace(manifest, kind="savepoint", final=False, subtasks=subtasks))
 
 
 def _copied(manifest: Manifest) -> list[str]:

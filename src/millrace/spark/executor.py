@@ -16,6 +16,7 @@ from millrace.graph.stream_graph import StreamGraph
 from millrace.spark.runner import SparkRunner
 from millrace.spark.session import LOCAL_CHECKPOINT_SETTINGS, adopt, derive_session, open_session
 from millrace.spark.stream_loop import StreamLoop
+from millrace.spark.stream_position import unread_tables
 
 
 class SparkExecutor:
@@ -41,7 +42,9 @@ class SparkExecutor:
         frames = self._frames(spark, job.plan, job.options)
         runner = SparkRunner(spark, job, job_settings(job), owned=self._given is None)
         if all(node.bounded for node in job.plan.stream_graph.nodes.values()):
-            runner.read(frames)
+            runner.read(unread_tables(job, frames))
+            uids = [vertex.nodes[0].state_id for vertex in job.plan.vertices if vertex.id in frames]
+            job.spark_position = lambda: {"tables": uids}
             return runner, run_bounded
         return runner, StreamLoop(spark, runner, frames)
 

@@ -31,13 +31,14 @@ HEARTBEAT_MS = 1000
 class _Reader(DataSourceStreamReader):
     """Tells Spark how far the sources are. Spark never reads its partitions: the first stage reads the range."""
 
-    def __init__(self, sources: dict[int, Source]) -> None:
+    def __init__(self, sources: dict[int, Source], start: dict[int, Offset], epoch_records: int | None) -> None:
         self._sources = sources
+        self._start = start
+        self._epoch_records = epoch_records
         self._last: dict[str, Any] | None = None
 
     def initialOffset(self) -> dict[str, Any]:
-        offsets = {str(node): source.initial_offset() for node, source in self._sources.items()}
-        return {"now": 0, "sources": offsets}
+        return own_offset(self._start)
 
     def latestOffset(self, start: dict[str, Any] | None = None, limit: Any = None) -> dict[str, Any]:
         last = start or self._last or self.initialOffset()
@@ -51,7 +52,8 @@ class _Reader(DataSourceStreamReader):
     def _end(self, source: Source, start: Offset, now: int) -> Offset:
         if source.bounded and start != source.initial_offset() and source.at_end(start):
             return start
-        return source.latest_offset(start, now)
+        end = source.latest_offset(start, now)
+        return end if self._epoch_records is None else source.at_most(start, end, self._epoch_records)
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
         return [InputPartition(0)]
@@ -66,9 +68,20 @@ class _Reader(DataSourceStreamReader):
             os._exit(0)
 
 
-def register(spark: SparkSession, sources: dict[int, Source], python_path: tuple[str, ...]) -> str:
-    """Make the sources known to a session; returns the format's name."""
-    shipped = cloudpickle.dumps(sources)
+def own_offset(offsets: dict[int, Offset], now: int = 0) -> dict[str, Any]:
+    """The offset of our data source: those of all sources that it stands for."""
+    return {"now": now, "sources": {str(node): offset for node, offset in offsets.items()}}
+
+
+def register(
+    spark: SparkSession,
+    sources: dict[int, Source],
+    start: dict[int, Offset],
+    epoch_records: int | None,
+    python_path: tuple[str, ...],
+) -> str:
+    """Make the sources known to a session, with where they begin; returns the format's name."""
+    shipped = cloudpickle.dumps((sources, start, epoch_records))
 
     class MillraceSource(DataSource):
         """A class of its own for each job: Spark ships the class, and with it the sources. They are unpacked where the
@@ -83,7 +96,7 @@ def register(spark: SparkSession, sources: dict[int, Source], python_path: tuple
 
         def streamReader(self, schema: StructType) -> DataSourceStreamReader:
             find_modules_in(python_path)
-            return _Reader(pickle.loads(shipped))
+            return _Reader(*pickle.loads(shipped))
 
     spark.dataSource.register(MillraceSource)
     return OWN_SOURCE

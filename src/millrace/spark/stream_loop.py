@@ -10,19 +10,21 @@ from __future__ import annotations
 import contextlib
 import json
 import logging
-from pathlib import Path
+import tempfile
 from typing import Any
 
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from millrace.driver.job import CancelledError, JobRun
+from millrace.driver.job import CancelledError, JobRun, JobStopped
 from millrace.runtime.sources.base import Offset
 from millrace.spark.own_source import register
 from millrace.spark.planners import PLANNERS
 from millrace.spark.runner import SparkRunner
-from millrace.spark.session import LOCAL_CHECKPOINT_SETTINGS, has_local_checkpoints
+from millrace.spark.session import LOCAL_CHECKPOINT_SETTINGS
+from millrace.spark.stream_log import LoggedOffsets, read_offsets
+from millrace.spark.stream_position import StreamPosition, unread_tables
 
 
 class EpochAborted(Exception):
@@ -46,17 +48,22 @@ class StreamLoop:
         self._streams = {vertex: frame for vertex, frame in frames.items() if frame.isStreaming}
         self._tables = {vertex: frame for vertex, frame in frames.items() if not frame.isStreaming}
         self._failure: BaseException | None = None
+        self._stopped = False
         self._is_planned = False
 
     def __call__(self, job: JobRun) -> None:
         """Run the job to its end."""
         self._job = job
-        self._checkpoint = str(Path(job.directory, "spark"))
+        uids = {vertex.id: vertex.nodes[0].state_id for vertex in job.plan.vertices}
+        self._position = StreamPosition({uids[vertex]: frame for vertex, frame in self._streams.items()}, job)
+        self._tables = unread_tables(job, self._tables)
         PLANNERS.begin()
-        try:
-            self._run(job, self._started())
-        finally:
-            self._planned()
+        with tempfile.TemporaryDirectory(prefix="millrace-log-") as self._checkpoint:
+            try:
+                self._position.restore(self._checkpoint)
+                self._run(job, self._started())
+            finally:
+                self._planned()
 
     def _run(self, job: JobRun, query: Any) -> None:
         try:
@@ -64,9 +71,10 @@ class StreamLoop:
                 if job.cancelled.is_set():
                     raise CancelledError
         except StreamingQueryException:
-            raise self._failure or CancelledError() from None
+            if not self._stopped:
+                raise self._failure or CancelledError() from None
         finally:
-            if self._failure is not None:
+            if self._failure is not None or self._stopped:
                 with contextlib.suppress(Exception):
                     query.stop()
             elif query.isActive:
@@ -96,21 +104,32 @@ class StreamLoop:
 
     def _own(self) -> DataFrame:
         """Millrace's own sources and the heartbeat, as one stream without rows."""
-        if has_local_checkpoints(self._checkpoint):
-            for key, value in LOCAL_CHECKPOINT_SETTINGS.items():
-                self._spark.conf.set(key, value)
+        for key, value in LOCAL_CHECKPOINT_SETTINGS.items():  # The log is in a directory of the driver's machine.
+            self._spark.conf.set(key, value)
         with PLANNERS.lock:  # the sources of another job would be registered under the same name
-            name = register(self._spark, self._job.coordinator.own_sources, self._runner.python_path)
+            coordinator = self._job.coordinator
+            name = register(
+                self._spark,
+                coordinator.own_sources,
+                coordinator.state.offsets,
+                self._job.options.epoch_records,
+                self._runner.python_path,
+            )
             return self._spark.readStream.format(name).load()
 
     def _epoch(self, batch: DataFrame, batch_id: int) -> None:
         try:
             self._planned()
-            now, ends = self._range(batch_id)
-            coordinator = self._job.coordinator
-            epoch = coordinator.epoch_of_range(ends, now)
-            self._runner.read(self._entries(batch, first=coordinator.state.epoch == 0))
+            logged = read_offsets(self._checkpoint, batch_id)
+            now, ends = _own_range(logged)
+            epoch = self._job.coordinator.epoch_of_range(ends, now)
+            self._runner.read(self._entries(batch))
+            self._position.follow(self._checkpoint, logged, list(self._tables))
             self._job.run_epoch(epoch, ends)
+            self._tables = {}
+        except JobStopped:
+            self._stopped = True
+            raise EpochAborted(self._abort_message(batch)) from None
         except BaseException as error:
             self._failure = error
             raise EpochAborted(self._abort_message(batch)) from None
@@ -120,31 +139,22 @@ class StreamLoop:
         group = batch.sparkSession.sparkContext.getLocalProperty("spark.jobGroup.id")
         return f"org.apache.spark.SparkException: job group {group} cancelled"
 
-    def _range(self, batch_id: int) -> tuple[int, dict[int, Offset]]:
-        """The time and the end offsets of a batch, from Spark's log, so that a replay has the same."""
-        offset = _logged_offset(self._checkpoint, batch_id)
-        ends = {int(node): end for node, end in offset["sources"].items()}
-        return offset["now"], ends
-
-    def _entries(self, batch: DataFrame, first: bool) -> dict[int, DataFrame]:
-        entries = dict(self._tables) if first else {}
+    def _entries(self, batch: DataFrame) -> dict[int, DataFrame]:
+        entries = dict(self._tables)
         for vertex, frame in self._streams.items():
             mine = batch.where(F.col("_vertex") == vertex)
             entries[vertex] = mine.select(*[F.col(f"_{vertex}_{name}").alias(name) for name in frame.columns])
         return entries
 
 
+def _own_range(logged: LoggedOffsets) -> tuple[int, dict[int, Offset]]:
+    """The time and the end offsets of a batch, from Spark's log, so that a replay has the same. Millrace's own source
+    is the first of the query."""
+    offset = json.loads(logged.sources[0])
+    return offset["now"], {int(node): end for node, end in offset["sources"].items()}
+
+
 def _tagged(vertex: int, frame: DataFrame) -> DataFrame:
     """A source's columns under names of its own, with the source's number."""
     columns = [F.col(f"`{name}`").alias(f"_{vertex}_{name}") for name in frame.columns]
     return frame.select(F.lit(vertex).alias("_vertex"), *columns)
-
-
-def _logged_offset(checkpoint: str, batch_id: int) -> dict[str, Any]:
-    """The end offset of Millrace's own source in Spark's log, where it is the first source of the query."""
-    version, _, own, *_ = Path(checkpoint, "offsets", str(batch_id)).read_text(encoding="utf-8").split("\n")
-    if version != "v1":
-        raise RuntimeError(f"Spark's offset log has version {version!r}, and not v1.")
-    offset = json.loads(own)
-    assert isinstance(offset, dict)
-    return offset

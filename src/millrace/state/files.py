@@ -5,7 +5,9 @@ Paths are relative to the job's directory. A file appears whole or not at all.
 
 from __future__ import annotations
 
+import contextlib
 import os
+from collections.abc import Callable, Iterator
 from pathlib import Path, PurePosixPath
 from typing import Any, Protocol
 from uuid import uuid4
@@ -31,11 +33,32 @@ class JobFiles(Protocol):
         """Remove a file; nothing where it does not exist."""
 
 
+Intercept = Callable[[JobFiles], JobFiles]
+
+_intercept: Intercept | None = None
+
+
+@contextlib.contextmanager
+def intercept_files(intercept: Intercept) -> Iterator[None]:
+    """Inside the block, whatever this process opens goes through `intercept`: for faults on purpose."""
+    global _intercept
+    before, _intercept = _intercept, intercept
+    try:
+        yield
+    finally:
+        _intercept = before
+
+
 def open_files(location: str | os.PathLike[str], *, sync: bool = False) -> JobFiles:
     """The files below a path or URI.
 
     `sync` makes each local write durable (fsync) before it counts: against a loss of power, not of a process.
     """
+    files = _open_files(location, sync)
+    return files if _intercept is None else _intercept(files)
+
+
+def _open_files(location: str | os.PathLike[str], sync: bool) -> JobFiles:
     text = os.fspath(location)
     if text.startswith("file://"):
         return LocalFiles(Path(text.removeprefix("file://")), sync=sync)

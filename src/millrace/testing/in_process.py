@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable
+from dataclasses import replace
 
 from millrace.driver.job import JobRun, Loop, TaskFailedError, run_bounded
 from millrace.driver.opening import open_job
@@ -92,15 +93,21 @@ class InProcessExecutor:
     >>> env.from_collection([1, 2]).map(lambda number: number + 1).execute_and_collect(limit=2)
     [2, 3]
 
-    With `faults`, task attempts fail on purpose and are run again; the result must be the same.
+    With `faults`, task attempts fail on purpose and are run again; the result must be the same. With `every_epoch`,
+    each epoch of a job with checkpoints is one, whatever the interval. Each job counts as the first of its process:
+    what a job that crashed has left is found by the next one of its name.
     """
 
-    def __init__(self, processes: int = 2, faults: Faults | None = None) -> None:
+    def __init__(self, processes: int = 2, faults: Faults | None = None, every_epoch: bool = False) -> None:
         self._processes = processes
         self._faults = faults
+        self._every_epoch = every_epoch
 
     def submit(self, graph: StreamGraph, options: JobOptions) -> JobRun:
         """Start a job."""
+        options = replace(options, ordinal=1)
+        if self._every_epoch and options.checkpoints is not None:
+            options = replace(options, checkpoints=replace(options.checkpoints, interval=0))
         job = open_job(graph, options)
 
         def attempt(job: JobRun) -> tuple[InProcessRunner, Loop]:

@@ -90,19 +90,22 @@ class Checkpointer:
     # --- going back ---------------------------------------------------------------------------------------------
 
     def newest(self) -> Manifest | None:
-        """The newest checkpoint that is whole, as far as is known; damaged ones are named in the log."""
-        for epoch in reversed(list_manifests(self._home.files)):
-            if epoch in self._bad:
-                continue
-            try:
-                manifest = read_manifest(self._home.files, epoch)
-            except StateCorruptedError as error:
-                _LOG.warning("Checkpoint %d is left out: %s", epoch, error)
-                self._bad.add(epoch)
-                continue
-            self._kept[epoch] = manifest
-            return manifest
-        return None
+        """The newest checkpoint that is whole, as far as is known; damaged ones are named in the log.
+
+        All that there are count as kept from now on, with their files.
+        """
+        for epoch in list_manifests(self._home.files):
+            if epoch not in self._bad and epoch not in self._kept:
+                self._look_at(epoch)
+        good = [epoch for epoch in self._kept if epoch not in self._bad]
+        return self._kept[max(good)] if good else None
+
+    def _look_at(self, epoch: int) -> None:
+        try:
+            self._kept[epoch] = read_manifest(self._home.files, epoch)
+        except StateCorruptedError as error:
+            _LOG.warning("Checkpoint %d is left out: %s", epoch, error)
+            self._bad.add(epoch)
 
     def distrust(self, manifest: Manifest, why: str) -> bool:
         """A file that this checkpoint needs is damaged. Whether there is an older one to go on from."""

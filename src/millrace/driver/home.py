@@ -151,7 +151,12 @@ def _me() -> dict[str, str | int]:
 
 
 def _own(root: str, files: JobFiles, entry: JobEntry, lock: int | None, continues: bool) -> JobHome:
-    _write_entry(files, entry)
+    try:
+        _write_entry(files, entry)
+    except BaseException:
+        if lock is not None:
+            os.close(lock)
+        raise
     return JobHome(root, entry, lock, continues)
 
 

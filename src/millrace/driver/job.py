@@ -90,6 +90,7 @@ class JobRun(JobClient):
         plan: JobPlan,
         options: JobOptions,
         home: JobHome,
+        checkpointer: Checkpointer | None = None,
         state: JobState | None = None,
         began_from: Manifest | None = None,
     ) -> None:
@@ -107,9 +108,8 @@ class JobRun(JobClient):
         self.savepoints = SavepointRequests(self.job_id, options.savepoint_directory)
         self._origin = state
         self.coordinator = self._new_coordinator(state)
-        checkpoints = None if options.batch_mode else options.checkpoints
-        self.checkpointer = None if checkpoints is None else Checkpointer(home, checkpoints)
-        self._strategy = restart_strategy_of(options.restart_strategy, checkpointing=self.checkpointer is not None)
+        self.checkpointer = checkpointer
+        self._strategy = restart_strategy_of(options.restart_strategy, checkpointing=checkpointer is not None)
         self._restarts: list[JobRestart] = []
         self._delivery = Delivery(plan, options)
         self._began_from = began_from

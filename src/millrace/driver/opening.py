@@ -20,12 +20,16 @@ def open_job(graph: StreamGraph, options: JobOptions) -> JobRun:
     savepoint that it was given, else anew."""
     home = _home(options)
     try:
-        origin = _origin(home, options)
+        checkpointer = None
+        if options.checkpoints is not None and not options.batch_mode:
+            checkpointer = Checkpointer(home, options.checkpoints)
+        origin = _origin(home, checkpointer, options)
         if origin is not None:
             adopt_max_parallelism(graph, origin.manifest)
         plan = plan_job(graph)
         state = None if origin is None else job_state_of(plan, origin, home.files)
-        return JobRun(plan, options, home, state, origin.manifest if origin is not None and origin.own else None)
+        began_from = origin.manifest if origin is not None and origin.own else None
+        return JobRun(plan, options, home, checkpointer, state, began_from)
     except BaseException:
         home.close("FAILED", keep=home.continues)
         raise
@@ -39,9 +43,9 @@ def _home(options: JobOptions) -> JobHome:
     return durable_home(checkpoints.directory.rstrip("/"), identity)
 
 
-def _origin(home: JobHome, options: JobOptions) -> Origin | None:
-    if home.continues and options.checkpoints is not None:
-        manifest = Checkpointer(home, options.checkpoints).newest()
+def _origin(home: JobHome, checkpointer: Checkpointer | None, options: JobOptions) -> Origin | None:
+    if home.continues and checkpointer is not None:
+        manifest = checkpointer.newest()
         if manifest is not None:
             _LOG.warning(
                 "Job %r goes on from checkpoint %d in %s, where a run of it was cut off. (To begin anew, delete that "

@@ -12,6 +12,9 @@ from .units import format_duration
 
 __all__ = ["RestartStrategies", "RestartStrategyConfiguration"]
 
+# Java's Integer.MAX_VALUE, which Flink reads as "for ever".
+_FOR_EVER = 2**31 - 1
+
 
 class RestartStrategyConfiguration(ABC):
     """What all restart strategies have: a line that describes them."""
@@ -98,13 +101,17 @@ class RestartStrategies:
 
     @dataclass(frozen=True)
     class ExponentialDelayRestartStrategyConfiguration(RestartStrategyConfiguration):
-        """For ever, after pauses that grow, and that begin anew when the job ran well for long enough."""
+        """For ever, after pauses that grow, and that begin anew when the job ran well for long enough.
+
+        ``attempts_before_reset_backoff`` ends the job after so many restarts between which it never ran that long.
+        """
 
         initial_backoff_ms: int
         max_backoff_ms: int
         backoff_multiplier: float
         reset_backoff_threshold_ms: int
         jitter_factor: float
+        attempts_before_reset_backoff: int = _FOR_EVER
 
         def __post_init__(self) -> None:
             _require(self.initial_backoff_ms >= 1, "the initial backoff must be positive", self.initial_backoff_ms)
@@ -114,6 +121,8 @@ class RestartStrategies:
             steady = self.reset_backoff_threshold_ms >= 1
             _require(steady, "the threshold to reset the backoff must be positive", self.reset_backoff_threshold_ms)
             _require(0 <= self.jitter_factor <= 1, "the jitter factor must be between 0 and 1", self.jitter_factor)
+            attempts = self.attempts_before_reset_backoff
+            _require(attempts >= 1, "the attempts before the backoff resets must be positive", attempts)
 
         def get_initial_backoff(self) -> timedelta:
             return timedelta(milliseconds=self.initial_backoff_ms)
@@ -129,6 +138,9 @@ class RestartStrategies:
 
         def get_jitter_factor(self) -> float:
             return self.jitter_factor
+
+        def get_attempts_before_reset_backoff(self) -> int:
+            return self.attempts_before_reset_backoff
 
         def get_description(self) -> str:
             return (

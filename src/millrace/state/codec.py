@@ -86,10 +86,7 @@ class ColumnCodec:
     def decode(self, column: EncodedColumn, *, allow_pickle: bool) -> list[Any]:
         """The values of a column that this, or a similar, codec wrote."""
         if column.pickled and not allow_pickle:
-            raise StatePickleError(
-                "this state was pickled, and loading a pickle can run any code that its author chose",
-                action="Allow it only for files whose origin you trust, or give the state a type and write it anew.",
-            )
+            raise _pickle_refused()
         try:
             return self._decode(column, allow_pickle)
         except MillraceError:
@@ -116,7 +113,7 @@ class ColumnCodec:
     def _decode_typed(self, column: EncodedColumn, trusted: bool) -> list[Any]:
         mask, data = _unmask(column.data)
         own = self.type_info
-        if own is not None and column.type_json == self._type_json:
+        if own is not None and column.type_json == self._type_json and (trusted or not own.uses_pickle()):
             values = own.decode_batch(data)
         else:
             values = self._migrate(_writer_type(column.type_json, trusted).decode_batch(data), column)
@@ -179,6 +176,8 @@ def _writer_type(type_json: dict[str, Any] | None, trusted: bool) -> BatchType:
     if type_json is None:
         raise StateCorruptedError("a typed column does not name its type")
     writer: BatchType = type_from_json(type_json, import_class if trusted else _refuse_class)
+    if not trusted and writer.uses_pickle():  # Whatever the column says of itself: it may have been forged.
+        raise _pickle_refused()
     return writer
 
 
@@ -195,6 +194,13 @@ def import_class(module: str, qualname: str) -> type:
     if not isinstance(found, type):
         raise StateTypeError(f"{module}.{qualname} is no class")
     return found
+
+
+def _pickle_refused() -> StatePickleError:
+    return StatePickleError(
+        "this state was pickled, and loading a pickle can run any code that its author chose",
+        action="Allow it only for files whose origin you trust, or give the state a type and write it anew.",
+    )
 
 
 def _refuse_class(module: str, qualname: str) -> type:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from millrace.state.errors import StateDescriptorError
+
 if TYPE_CHECKING:
     from millrace.common.typeinfo import TypeInformation
     from millrace.state.ttl import StateTtlConfig
@@ -33,6 +35,7 @@ class StateDescriptor:
     def enable_time_to_live(self, ttl_config: StateTtlConfig) -> None:
         """Let entries of this state expire. See `StateTtlConfig`."""
         self._ttl_config = ttl_config
+        self._refuse_queries_with_ttl()
 
     @property
     def ttl_config(self) -> StateTtlConfig | None:
@@ -41,8 +44,30 @@ class StateDescriptor:
         return config if config is not None and config.is_enabled() else None
 
     def set_queryable(self, queryable_state_name: str) -> None:
-        """Let the state be read from outside of the job, under this name."""
+        """Let the state be read from outside of the job, under this name. Only keyed state without a time to live.
+
+        >>> totals = ValueStateDescriptor("total")
+        >>> totals.set_queryable("totals-by-user")
+        >>> totals.is_queryable(), totals.get_queryable_state_name()
+        (True, 'totals-by-user')
+        """
+        if not isinstance(queryable_state_name, str) or not queryable_state_name:
+            raise ValueError(f"the name that a state is queried by is a non-empty string, not {queryable_state_name!r}")
+        if self._queryable_name not in {None, queryable_state_name}:
+            raise StateDescriptorError(
+                f"state {self.name!r} is queried as {self._queryable_name!r}, and now as {queryable_state_name!r}",
+                action="Call set_queryable once.",
+            )
         self._queryable_name = queryable_state_name
+        self._refuse_queries_with_ttl()
+
+    def _refuse_queries_with_ttl(self) -> None:
+        # As in Flink. A query sees a copy without the job's clock, and would return what has long expired.
+        if self._queryable_name is not None and self.ttl_config is not None:
+            raise StateDescriptorError(
+                f"state {self.name!r} has a time to live, and cannot be queried as {self._queryable_name!r}",
+                action="Leave out set_queryable or enable_time_to_live.",
+            )
 
     def is_queryable(self) -> bool:
         return self._queryable_name is not None

@@ -91,6 +91,7 @@ class KeyedStateBackend:
         if ttl is not None:
             codecs["stamp"] = INT64
         table = _new_table(descriptor, codecs, context, ttl is not None)
+        table.queryable = descriptor.get_queryable_state_name()
         if ttl is not None:
             table.expiry = Expiry(ttl, self.clock)
         return table

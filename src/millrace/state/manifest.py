@@ -26,6 +26,7 @@ class StateMeta(msgspec.Struct, frozen=True):
 
     `section` is where it belongs: keyed, operator or timers. `types` names the type of each role (key, value, ...)
     as JSON, None where the state has none. `entries` counts keys (or items, or timers) over all subtasks.
+    `queryable` is the name under which the state may be queried, None if it may not.
     """
 
     name: str
@@ -35,6 +36,7 @@ class StateMeta(msgspec.Struct, frozen=True):
     namespaced: bool = False
     ttl: bool = False
     entries: int = 0
+    queryable: str | None = None
 
 
 class OperatorMeta(msgspec.Struct, frozen=True):

@@ -129,6 +129,11 @@ class OperatorStateBackend(OperatorStateStore):
         return list(self._tables.values())
 
     def _get(self, descriptor: StateDescriptor, cls: type[OperatorListState | HeapBroadcastState]) -> Table:
+        if descriptor.is_queryable():
+            raise StateDescriptorError(
+                f"operator {self.uid!r} asked for state {descriptor.name!r} as {cls.kind}, which cannot be queried",
+                action="Leave out set_queryable: only keyed state has a key to ask for.",
+            )
         codecs = value_codecs(descriptor)
         known = self._tables.get(descriptor.name)
         if known is None:

@@ -270,6 +270,7 @@ class SubtaskState:
                     bool(meta.get("namespaced")),
                     bool(meta.get("ttl")),
                     table.entry_count(),
+                    meta.get("queryable"),
                 )
             )
         return found

@@ -107,7 +107,7 @@ class Table(ABC):
 class KeyedTable(Table):
     """A table whose rows belong to keys, and under a namespace if it is namespaced."""
 
-    __slots__ = ("_context", "expiry", "namespaced")
+    __slots__ = ("_context", "expiry", "namespaced", "queryable")
 
     # Only for state with a time to live, set by whoever creates it.
     expiry: Any
@@ -121,9 +121,12 @@ class KeyedTable(Table):
         super().__init__(name, codecs)
         self._context = context
         self.namespaced = isinstance(context, NamespacedContext)
+        # The name under which others may ask for it, set by whoever creates it.
+        self.queryable: str | None = None
 
     def meta(self) -> dict[str, Any]:
-        return {**super().meta(), "namespaced": self.namespaced}
+        meta = {**super().meta(), "namespaced": self.namespaced}
+        return meta if self.queryable is None else {**meta, "queryable": self.queryable}
 
     @abstractmethod
     def storage_keys(self) -> Iterator[Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from millrace.common import RestartStrategies, Types, WatermarkStrategy
 from millrace.common.job_client import JobClient
@@ -29,7 +29,7 @@ def epochs(count: int = 6, size: int = 10) -> list[list[tuple[str, int]]]:
 
 
 class Checker(KeyedProcessFunction):
-    """Alerts when a key's count does not go up by one; sums, remembers the last few, and fires a timer for each tenth."""
+    """Alerts when a key does not count up by one; sums, remembers the last few, and sets a timer for each record."""
 
     def open(self, runtime_context: Any) -> None:
         self.last = runtime_context.get_state(ValueStateDescriptor("last", Types.LONG()))
@@ -74,8 +74,8 @@ class Numbered(MapFunction, CheckpointedFunction):
 class LogSink(Sink):
     """Transactional: a list of committed records by transaction. `announce` is told of each commit."""
 
-    committed: dict[str, list[str]] = {}
-    announce: Callable[[str], None] = staticmethod(lambda what: None)
+    committed: ClassVar[dict[str, list[str]]] = {}
+    announce: ClassVar[Callable[[str], None]] = staticmethod(lambda what: None)
 
     def create_writer(self, runtime_context: Any) -> SinkWriter:
         return _LogWriter()

@@ -30,7 +30,7 @@ class Crash(BaseException):
 class Crashes:
     """Counts the steps of what runs inside the block, and lets the process die at one of them.
 
-    With `full_for`, the disk is full for so many steps instead, from that step on: writing fails, and the process lives.
+    With `full_for`, the disk is full for so many steps from that one on: writing fails, and the process lives.
 
     >>> from millrace.testing.memory_files import MemoryFiles
     >>> with Crashes(at=2) as crashes:

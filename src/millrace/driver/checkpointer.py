@@ -45,6 +45,7 @@ class Checkpointer:
         self._kept: dict[int, Manifest] = {}
         self._bad: set[int] = set()
         self._failures = 0
+        self.newest_taken: Manifest | None = None
         self.completed = 0
         self.aborted = 0
 
@@ -67,6 +68,7 @@ class Checkpointer:
         self._ended = self._clock()
         self._failures = 0
         self._kept[manifest.epoch] = manifest
+        self.newest_taken = manifest
         self.completed = manifest.epoch
         self._forget_old()
         return True
@@ -119,6 +121,7 @@ class Checkpointer:
             self._home.files.delete(manifest_path(epoch))
             self._kept.pop(epoch, None)
         self._started = self._clock()
+        self.newest_taken = manifest
         self.sweep(set())
 
     # --- files ----------------------------------------------------------------------------------------------------

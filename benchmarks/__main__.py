@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import sys
 
-from benchmarks import keyed_sum, latency, startup, stateless_chain
+from benchmarks import checkpointing, keyed_sum, latency, startup, stateless_chain
 
 WORKLOADS = {
     "keyed_sum": keyed_sum.run,
+    "checkpointing": checkpointing.run,
     "stateless_chain": stateless_chain.run,
     "latency": latency.run,
     "startup": startup.run,

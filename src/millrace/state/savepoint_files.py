@@ -10,7 +10,15 @@ from millrace.state.delta import Fragment, Part, StateFile, Version
 from millrace.state.errors import StateCorruptedError, StateError
 from millrace.state.files import JobFiles, LocalFiles, open_files
 from millrace.state.handles import StateHandles, read_state_file, write_state_file
-from millrace.state.manifest import DIRECTORY, Manifest, OperatorMeta, decode_manifest, latest_manifest
+from millrace.state.manifest import (
+    DIRECTORY,
+    Manifest,
+    OperatorMeta,
+    decode_manifest,
+    latest_manifest,
+    list_manifests,
+    read_manifest,
+)
 from millrace.state.rescaling import open_tables
 from millrace.state.tables import Clock, Table
 
@@ -18,7 +26,7 @@ from millrace.state.tables import Clock, Table
 Address = tuple[str, str, str]
 
 # The files that hold columns. What else a checkpoint may have belongs to a backend, and only that can read it.
-_COLUMN_FILES = frozenset({"base", "delta", "merged"})
+COLUMN_FILES = frozenset({"base", "delta", "merged"})
 
 # Enough to recognise a job by.
 _SHOWN_JOBS = 5
@@ -113,7 +121,7 @@ class SavedState:
     def _in_files(self, vertex: str, subtask: int) -> Iterator[Fragment]:
         subtasks = self.handles.get(vertex, [])
         for handle in subtasks[subtask].chain if subtask < len(subtasks) else ():
-            if handle.kind not in _COLUMN_FILES:
+            if handle.kind not in COLUMN_FILES:
                 raise StateError(
                     f"{handle.path} can be read by the state backend alone that wrote it",
                     action="Take a savepoint of the job: its files are the same for every backend.",
@@ -132,3 +140,45 @@ class SavedState:
             return StateHandles()
         file = StateFile("base", vertex, subtask, [Part(version, fragments)])
         return StateHandles((write_state_file(target, file),))
+
+
+# What a savepoint's directory may hold.
+_DIRECTORIES = (DIRECTORY, "state", "feedback")
+
+
+def dispose_savepoint(path: str | os.PathLike[str]) -> int:
+    """Remove a savepoint and its directory; returns how many files it had. Whatever is no savepoint is left alone."""
+    location = os.fspath(path).rstrip("/")
+    files = open_files(location)
+    epochs = list_manifests(files)
+    if not epochs:
+        raise _no_savepoint(location, files)
+    kinds = {read_manifest(files, epoch).kind for epoch in epochs}
+    if len(epochs) > 1 or kinds != {"savepoint"}:
+        raise StateError(
+            f"{location} is the checkpoint directory of a job, not a savepoint",
+            action="Leave it to the job; when the job is gone for good, delete the directory yourself.",
+        )
+    strange = _strange_entries(files)
+    if strange:
+        raise StateError(
+            f"{location} holds what is no part of a savepoint: {', '.join(strange[:_SHOWN_JOBS])}",
+            action="Move it away first, or delete the directory yourself.",
+        )
+    # The manifest first: without it, what is left of an interrupted removal is no savepoint any more.
+    doomed = [path for directory in _DIRECTORIES for path in files.list(directory)]
+    for doomed_path in doomed:
+        files.delete(doomed_path)
+    if isinstance(files, LocalFiles):
+        for folder in sorted((f for f in files.root.rglob("*") if f.is_dir() and not f.is_symlink()), reverse=True):
+            folder.rmdir()
+        files.root.rmdir()
+    return len(doomed)
+
+
+def _strange_entries(files: JobFiles) -> list[str]:
+    """What does not belong into the directory of a savepoint. Only a local directory tells."""
+    if not isinstance(files, LocalFiles):
+        return []
+    links = [path.relative_to(files.root).as_posix() for path in files.root.rglob("*") if path.is_symlink()]
+    return links + sorted(entry.name for entry in files.root.iterdir() if entry.name not in _DIRECTORIES)

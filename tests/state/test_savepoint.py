@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from millrace.common import Instant, Row
+from millrace.common.errors import KeyHashError
 from millrace.common.typeinfo import Types
 from millrace.state import (
     FileHandle,
@@ -359,6 +360,23 @@ def test_a_transformation_removes_keeps_stamps_and_gives_new_entries_the_newest(
     assert len(emptied.keyed_state(RICH, "recent")) == 0
 
 
+def test_files_beside_the_state_come_along(tmp_path: Path) -> None:
+    manifest = write_savepoint(tmp_path / "a")
+    (tmp_path / "a" / "spark" / "0").mkdir(parents=True)
+    (tmp_path / "a" / "spark" / "0" / "1").write_bytes(b"seen")
+    (tmp_path / "a" / "feedback").mkdir()
+    (tmp_path / "a" / "feedback" / "x").write_bytes(b"round")
+    more = msgspec.structs.replace(manifest, spark={"0": "1"}, feedback={VERTEX: {"0": ["feedback/x"]}})
+    write_manifest(open_files(tmp_path / "a"), more)
+    Savepoint.read(tmp_path / "a").with_keyed_state(RICH, "total", {}).write(tmp_path / "b")
+    assert (tmp_path / "b" / "spark" / "0" / "1").read_bytes() == b"seen"
+    assert (tmp_path / "b" / "feedback" / "x").read_bytes() == b"round"
+    forgotten = Savepoint.read(tmp_path / "a")
+    for operator in forgotten.operators():
+        forgotten = forgotten.without_operator(operator.uid)
+    assert forgotten.manifest.feedback == {}
+
+
 def test_an_operator_is_forgotten_with_all_that_is_its_own(tmp_path: Path) -> None:
     write_savepoint(tmp_path / "a")
     Savepoint.read(tmp_path / "a").without_operator(PLAIN).without_operator("orders").write(tmp_path / "b")
@@ -407,6 +425,8 @@ def test_wrong_rows_are_refused_with_the_state_that_they_were_for(saved: Path) -
         savepoint.with_keyed_state(RICH, "total", pa.table({"key": ["a"], "total": [1]}))
     with pytest.raises(StateTypeError, match="state 'color' of operator 'profiles'"):
         savepoint.with_keyed_state(RICH, "color", [("a", "GREEN")])
+    with pytest.raises(KeyHashError, match="cannot be a key"):
+        savepoint.with_keyed_state(PLAIN, "plain", [([1], 1)])
     with pytest.raises(StateError, match="is kept by namespace"):
         savepoint.with_keyed_state(RICH, WINDOWS, [("a", 1)])
     with pytest.raises(StateError, match="there is an operator 'profiles' already"):

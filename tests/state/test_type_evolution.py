@@ -16,6 +16,8 @@ from millrace.common import Row, RowKind
 from millrace.common.typeinfo import DataclassTypeInfo, TypeInformation, Types
 from millrace.state import (
     MapStateDescriptor,
+    StateCorruptedError,
+    StateError,
     StatePickleError,
     StateTypeError,
     SubtaskState,
@@ -23,7 +25,7 @@ from millrace.state import (
     open_files,
     stable_hash,
 )
-from millrace.state.codec import ColumnCodec, EncodedColumn
+from millrace.state.codec import ColumnCodec, EncodedColumn, type_of_column
 from millrace.state.evolution import compare_types, type_in_words
 from millrace.state.hashing import mix
 
@@ -81,6 +83,48 @@ def test_a_safe_change_converts_values(old: TypeInformation, new: TypeInformatio
     assert read_as(old, new, [None, before, None]) == [None, after, None]
     assert read_as(old, new, []) == []
     assert new.coerce_batch([read]) == [read]
+
+
+def wider(leaf: TypeInformation) -> TypeInformation:
+    return {Types.INT(): Types.LONG(), Types.LONG(): Types.DOUBLE(), Types.FLOAT(): Types.DOUBLE()}.get(leaf, leaf)
+
+
+_LEAVES = [
+    (Types.INT(), st.integers(-(2**31), 2**31 - 1)),
+    (Types.LONG(), st.integers(-(2**53), 2**53)),
+    (Types.FLOAT(), st.floats(width=32, allow_nan=False)),
+    (Types.STRING(), st.text(max_size=3)),
+]
+# (the old type, the new one, values of the old one)
+_Case = tuple[TypeInformation, TypeInformation, "st.SearchStrategy[Any]"]
+
+
+def _nested(cases: st.SearchStrategy[_Case]) -> st.SearchStrategy[_Case]:
+    def in_list(case: _Case) -> _Case:
+        return Types.LIST(case[0]), Types.LIST(case[1]), st.lists(case[2] | st.none(), max_size=3)
+
+    def in_map(case: _Case) -> _Case:
+        entries = st.dictionaries(st.text(max_size=2), case[2] | st.none(), max_size=3)
+        return Types.MAP(Types.STRING(), case[0]), Types.MAP(Types.STRING(), case[1]), entries
+
+    def in_tuple(pair: tuple[_Case, _Case]) -> _Case:
+        (a, b, first), (c, d, second) = pair
+        return Types.TUPLE([a, c]), Types.TUPLE([b, d]), st.tuples(first | st.none(), second | st.none())
+
+    return cases.map(in_list) | cases.map(in_map) | st.tuples(cases, cases).map(in_tuple)
+
+
+CASES = st.recursive(st.sampled_from([(leaf, wider(leaf), values) for leaf, values in _LEAVES]), _nested, max_leaves=5)
+
+
+@given(st.data())
+def test_whatever_is_inside_of_what_values_stay_equal_and_fit_the_new_type(data: st.DataObject) -> None:
+    old, new, values = data.draw(CASES)
+    written = old.coerce_batch(data.draw(st.lists(values, max_size=4)))
+    assert compare_types(old.to_json(), new).verdict == ("same" if old == new else "safe")
+    read = read_as(old, new, written)
+    assert read == written
+    assert new.coerce_batch(read) is read
 
 
 @pytest.mark.parametrize(
@@ -290,6 +334,39 @@ def test_no_class_is_imported_that_only_the_file_names() -> None:
             codec.decode(column, allow_pickle=False)
         assert "state.savepoint.allow-pickle" in str(raised.value.action)
     with pytest.raises(StateTypeError, match="was of the class antigravity"):
+        ColumnCodec(Types.DATACLASS(version([]))).decode(column, allow_pickle=False)
+
+
+_CLASS = {"type": "DATACLASS", "module": "m", "qualname": "C"}
+_ENUM = {"type": "ENUM", "module": "m", "qualname": "E"}
+_LONG = Types.LONG().to_json()
+
+
+@pytest.mark.parametrize(
+    "forged",
+    [
+        {"type": "NO_SUCH_TYPE"},
+        {"type": ["LONG"]},
+        {"type": "LIST"},
+        {"type": "DATACLASS"},
+        {"type": "DATACLASS", "module": 1, "qualname": {}, "fields": []},
+        {**_CLASS, "fields": [{"name": "x=__import__('os')", "type": _LONG, "optional": False}]},
+        {**_CLASS, "fields": [{"name": "class", "type": _LONG, "optional": False}]},
+        {**_CLASS, "fields": [{"name": "a", "type": _LONG, "optional": False, "hash": []}]},
+        {**_CLASS, "fields": 3},
+        {**_ENUM, "members": ["mro"]},
+        {**_ENUM, "members": ["A", "A"]},
+        {**_ENUM, "members": ["A"], "base": "os"},
+        {**_ENUM},
+    ],
+    ids=str,
+)
+def test_a_forged_type_is_a_damaged_file_and_runs_nothing(forged: dict[str, Any]) -> None:
+    column = EncodedColumn("typed", forged, False, ColumnCodec(Types.LONG()).encode([1])[1].data)
+    for allow_pickle in (False, True):
+        with pytest.raises(StateCorruptedError):
+            type_of_column(column, allow_pickle)
+    with pytest.raises(StateError):
         ColumnCodec(Types.DATACLASS(version([]))).decode(column, allow_pickle=False)
 
 

@@ -49,8 +49,9 @@ class Savepoint:
     >>> list(savepoint.transform_keyed_state("totals", "total", lambda key, n: n * 10).keyed_state("totals", "total"))
     [('a', 10), ('b', 20)]
 
-    State is read from the files when it is asked for, one subtask's at a time. Classes that the files name are not
-    imported unless `allow_pickle`: dataclasses and enums are stood in for by ones of the same name and fields.
+    State is read from the files when it is asked for, one subtask's at a time; what replaces it is kept in memory until
+    it is written. Classes that the files name are not imported unless `allow_pickle`: dataclasses and enums are stood
+    in for by ones of the same name and fields.
     """
 
     manifest: Manifest
@@ -257,16 +258,20 @@ class Savepoint:
         version = Version(self.manifest.epoch, "savepoint")
         vertices = dict.fromkeys([*self.manifest.subtasks, *(operator.vertex for operator in self.manifest.operators)])
         subtasks = {vertex: self._saved.write(target, vertex, version) for vertex in vertices}
-        for path_of_feedback in self._feedback():
+        for other in self._other_files():
             assert self._saved.files is not None
-            target.write(path_of_feedback, self._saved.files.read(path_of_feedback))
+            target.write(other, self._saved.files.read(other))
         now = int(time.time() * 1000)
         manifest = msgspec.structs.replace(self.manifest, subtasks=subtasks, kind="savepoint", created=now)
         return f"{os.fspath(path).rstrip('/')}/{write_manifest(target, manifest)}"
 
-    def _feedback(self) -> list[str]:
+    def _other_files(self) -> list[str]:
+        """What a job needs beside its state: the records of iterations, and what Spark's file sources remember."""
         by_subtask = [paths for of_vertex in self.manifest.feedback.values() for paths in of_vertex.values()]
-        return [path for paths in by_subtask for path in paths]
+        feedback = [path for paths in by_subtask for path in paths]
+        if self._saved.files is None or not self.manifest.spark:
+            return feedback
+        return feedback + self._saved.files.list("spark")
 
 
 def _types_json(types: Types) -> dict[str, dict[str, Any] | None]:

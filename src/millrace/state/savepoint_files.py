@@ -143,7 +143,7 @@ class SavedState:
 
 
 # What a savepoint's directory may hold.
-_DIRECTORIES = (DIRECTORY, "state", "feedback")
+_DIRECTORIES = (DIRECTORY, "state", "feedback", "spark")
 
 
 def dispose_savepoint(path: str | os.PathLike[str]) -> int:

@@ -13,6 +13,7 @@ from millrace.state.codec import ColumnCodec
 from millrace.state.delta import Fragment
 from millrace.state.errors import StateError, StateTypeError
 from millrace.state.fragments import encode_columns, where
+from millrace.state.hashing import stable_hash
 from millrace.state.key_groups import key_group, subtask_of
 from millrace.state.manifest import OperatorMeta, StateMeta
 from millrace.state.operator_state import redistribute_list
@@ -94,6 +95,8 @@ def _settled(rows: KeyedRows, view: KeyedStateView, place: str) -> KeyedRows:
         [values[n] for n in kept],
         [rows.stamps[n] for n in kept] if rows.stamps is not None else None,
     )
+    for key in settled.keys:
+        stable_hash(key)  # says why, if it cannot be a key
     owners = settled.keys if settled.namespaces is None else list(zip(settled.keys, settled.namespaces, strict=True))
     if len(set(owners)) < len(owners):
         twice = next(owner for owner in owners if owners.count(owner) > 1)

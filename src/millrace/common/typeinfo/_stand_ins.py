@@ -33,8 +33,11 @@ def classes_named(description: Any) -> Iterator[tuple[tuple[str, str], Mapping[s
     [('millrace.common.types', 'RowKind')]
     """
     if isinstance(description, Mapping):
-        if description.get("type") in (DataclassTypeInfo.tag, EnumTypeInfo.tag):
-            yield (description["module"], description["qualname"]), description
+        module, qualname = description.get("module"), description.get("qualname")
+        is_class = description.get("type") in (DataclassTypeInfo.tag, EnumTypeInfo.tag)
+        # Without a name it is no type at all, which whoever reads it will say.
+        if is_class and isinstance(module, str) and isinstance(qualname, str):
+            yield (module, qualname), description
         for part in description.values():
             yield from classes_named(part)
     elif isinstance(description, list):

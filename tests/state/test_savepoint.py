@@ -366,7 +366,8 @@ def test_files_beside_the_state_come_along(tmp_path: Path) -> None:
     (tmp_path / "a" / "spark" / "0" / "1").write_bytes(b"seen")
     (tmp_path / "a" / "feedback").mkdir()
     (tmp_path / "a" / "feedback" / "x").write_bytes(b"round")
-    more = msgspec.structs.replace(manifest, spark={"0": "1"}, feedback={VERTEX: {"0": ["feedback/x"]}})
+    spark = {"files": ["spark/0/1"], "sources": {"orders": "41", "others": "7"}}
+    more = msgspec.structs.replace(manifest, spark=spark, feedback={VERTEX: {"0": ["feedback/x"]}})
     write_manifest(open_files(tmp_path / "a"), more)
     Savepoint.read(tmp_path / "a").with_keyed_state(RICH, "total", {}).write(tmp_path / "b")
     assert (tmp_path / "b" / "spark" / "0" / "1").read_bytes() == b"seen"
@@ -375,6 +376,7 @@ def test_files_beside_the_state_come_along(tmp_path: Path) -> None:
     for operator in forgotten.operators():
         forgotten = forgotten.without_operator(operator.uid)
     assert forgotten.manifest.feedback == {}
+    assert forgotten.manifest.spark["sources"] == {"others": "7"}
 
 
 def test_an_operator_is_forgotten_with_all_that_is_its_own(tmp_path: Path) -> None:

@@ -11,10 +11,10 @@ import cloudpickle
 from millrace.cli.info import PlannedJob, PlanningExecutor
 from millrace.common.errors import MillraceError
 from millrace.common.job_id import JobID
-from millrace.driver.settings import job_settings
 from millrace.graph.job_graph import Vertex, plan_job
 from millrace.graph.job_options import JobOptions
 from millrace.graph.stream_graph import StreamGraph, StreamNode
+from millrace.runtime.epoch import JobSettings
 from millrace.runtime.subtask import Subtask
 from millrace.state.errors import StateCorruptedError
 from millrace.state.manifest import OperatorMeta, StateMeta
@@ -78,7 +78,7 @@ def declared_operators(vertex: Vertex, job: JobOptions) -> Iterator[DeclaredOper
     """The operators of a chain, with the states that they ask for when they are opened."""
     try:
         own_copy: Vertex = cloudpickle.loads(cloudpickle.dumps(vertex))
-        subtask = Subtask(own_copy, 0, job_settings(JobID(), "", job), _NoFiles())
+        subtask = Subtask(own_copy, 0, _settings(job), _NoFiles())
     except Exception as error:
         for node in vertex.nodes:
             yield DeclaredOperator(_meta(vertex, node, []), unknown=_reason(error))
@@ -89,6 +89,19 @@ def declared_operators(vertex: Vertex, job: JobOptions) -> Iterator[DeclaredOper
         types = _types(subtask, node)
         meta = _meta(vertex, node, found.get(node.state_id, []))
         yield DeclaredOperator(meta, types, failures[node.id], node.max_parallelism is not None)
+
+
+def _settings(job: JobOptions) -> JobSettings:
+    """Of a job that does not run: what `open` may ask for."""
+    return JobSettings(
+        JobID().to_hex_string(),
+        job.job_name,
+        directory="",
+        batch_mode=job.batch_mode,
+        parameters=dict(job.parameters),
+        cached_files=dict(job.cached_files),
+        broadcast_variables=dict(job.broadcast_variables),
+    )
 
 
 def _open(subtask: Subtask, node_id: int) -> str:
@@ -120,4 +133,5 @@ def _types(subtask: Subtask, node: StreamNode) -> dict[tuple[str, str], dict[str
 
 
 def _meta(vertex: Vertex, node: StreamNode, states: list[StateMeta]) -> OperatorMeta:
-    return OperatorMeta(node.state_id, str(vertex.id), vertex.parallelism, vertex.max_parallelism, node.name, states)
+    max_parallelism = node.max_parallelism or vertex.max_parallelism
+    return OperatorMeta(node.state_id, str(vertex.id), vertex.parallelism, max_parallelism, node.name, states)

@@ -11,7 +11,7 @@ from typing import Any
 from millrace.cli.declared_states import DeclaredJob, DeclaredOperator, DeclaringExecutor
 from millrace.cli.info import build_jobs
 from millrace.cli.layout import paragraph, table, time_in_words
-from millrace.cli.savepoint_report import OWN_STATE, kind_of_state, type_of_state
+from millrace.cli.savepoint_report import is_own_state, kind_of_state, sources_of, type_of_state
 from millrace.cli.script import ScriptError
 from millrace.common.errors import ProgramError
 from millrace.common.typeinfo import TypeInformation
@@ -84,33 +84,40 @@ def _job_of(options: argparse.Namespace, manifest: Manifest) -> DeclaredJob:
 
 def compare(manifest: Manifest, job: DeclaredJob) -> list[OperatorChange]:
     """What becomes of each operator: first those of the program, then those that it no longer has."""
-    saved = {operator.uid: operator for operator in manifest.operators if operator.uid != OWN_STATE}
-    with_state = set(manifest.sources) | {uid for uid, operator in saved.items() if _states(operator)}
+    saved = {operator.uid: operator for operator in manifest.operators}
+    sources = sources_of(manifest)
     changes = [_compare_operator(saved.get(operator.meta.uid), operator) for operator in job.operators]
     declared = {operator.meta.uid for operator in job.operators}
     dropped = [
-        _dropped(operator, manifest) for uid, operator in saved.items() if uid in with_state and uid not in declared
+        _dropped(operator, uid in sources)
+        for uid, operator in saved.items()
+        if uid not in declared and (uid in sources or _states(operator))
     ]
     orphans = [
         OperatorChange(DROPPED, uid, ["is not in the program: what this source has read would be forgotten"])
-        for uid in manifest.sources
+        for uid in sources
         if uid not in declared and uid not in saved
     ]
     return [*changes, *dropped, *orphans]
 
 
 def _states(operator: OperatorMeta) -> list[StateMeta]:
-    return [meta for meta in operator.states if meta.entries]
+    """What would be missed: the program's states, also empty ones, and timers that wait."""
+    return [
+        meta
+        for meta in operator.states
+        if not is_own_state(meta.name) and (meta.section != "timers" or meta.entries)
+    ]
 
 
 def _title(operator: OperatorMeta) -> str:
     return f"{operator.uid} ({operator.name})" if operator.name not in ("", operator.uid) else operator.uid
 
 
-def _dropped(operator: OperatorMeta, manifest: Manifest) -> OperatorChange:
+def _dropped(operator: OperatorMeta, is_source: bool) -> OperatorChange:
     change = OperatorChange(DROPPED, _title(operator), ["is not in the program: its state would be lost"])
-    if operator.uid in manifest.sources:
-        change.notes.append("what this source has read would be forgotten, too")
+    if is_source:
+        change.notes = ["is not in the program: what this source has read would be forgotten"]
     if operator.uid.startswith("@"):
         change.notes.append("has no uid: it may be in the program at another place")
     change.states = [
@@ -127,8 +134,7 @@ def _compare_operator(saved: OperatorMeta | None, operator: DeclaredOperator) ->
         _compare_parallelism(saved, operator, change)
     if operator.unknown:
         change.notes.append(f"states unknown: {operator.unknown}")
-    asks = any(state.section != "timers" for state in meta.states)
-    if meta.uid.startswith("@") and (asks if saved is None else _states(saved)):
+    if meta.uid.startswith("@") and _states(meta if saved is None else saved):
         change.notes.append("has no uid: it is told by its place in the program, which any change may move")
     if not operator.unknown:
         change.states = list(_compare_states(saved, operator))
@@ -139,7 +145,7 @@ def _compare_parallelism(saved: OperatorMeta, operator: DeclaredOperator, change
     meta = operator.meta
     if saved.parallelism != meta.parallelism:
         change.notes.append(f"parallelism {saved.parallelism} -> {meta.parallelism}")
-    if not any(state.section == "keyed" or (state.section == "timers" and state.entries) for state in saved.states):
+    if not any(state.section in ("keyed", "timers") for state in saved.states):
         return
     if meta.parallelism > saved.max_parallelism:
         change.refusals.append(
@@ -156,6 +162,8 @@ def _compare_states(saved: OperatorMeta | None, operator: DeclaredOperator) -> I
     old = {(meta.section, meta.name): meta for meta in (saved.states if saved else [])}
     for meta in operator.meta.states:
         before = old.pop((meta.section, meta.name), None)
+        if is_own_state(meta.name):
+            continue
         types = operator.types.get((meta.section, meta.name), {})
         if before is None or (meta.section == "timers" and not before.entries):
             if meta.section != "timers":
@@ -164,7 +172,7 @@ def _compare_states(saved: OperatorMeta | None, operator: DeclaredOperator) -> I
         else:
             yield compare_state(before, meta, types)
     for meta in old.values():
-        if meta.entries:
+        if meta.entries and not is_own_state(meta.name):
             what = "not asked for in open(): carried along as it is"
             yield StateChange(KEPT, _state_name(meta), what)
 

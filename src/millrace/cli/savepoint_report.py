@@ -13,8 +13,8 @@ from millrace.state.evolution import type_in_words
 from millrace.state.inspection import FileReport
 from millrace.state.manifest import Manifest, OperatorMeta, StateMeta
 
-# What the engine keeps of a subtask itself, beside the state of its operators.
-OWN_STATE = "@task"
+# What a ListCheckpointed function gave back: the one thing under such a name that is the program's.
+_LIST_CHECKPOINTED = "@list-checkpointed"
 
 _SECRET = re.compile(r"password|secret|token|key|credential", re.IGNORECASE)
 _USER_OF_URL = re.compile(r"://[^/@\s]+@")
@@ -45,6 +45,16 @@ def without_secrets(value: Any) -> Any:
     return _USER_OF_URL.sub(f"://{_HIDDEN}@", value)
 
 
+def is_own_state(name: str) -> bool:
+    """Whether a state is what the engine keeps for itself beside that of the program: clocks, splits, watermarks."""
+    return name.startswith("@") and name != _LIST_CHECKPOINTED
+
+
+def sources_of(manifest: Manifest) -> dict[str, Any]:
+    """Where the sources stand, by uid: those that Millrace reads, and those that Spark does."""
+    return {**manifest.sources, **manifest.spark.get("sources", {})}
+
+
 def type_of_state(meta: StateMeta) -> str:
     """What a state keeps, in words."""
     words = {role: type_in_words(said) for role, said in meta.types.items()}
@@ -72,7 +82,7 @@ def key_type_of(operator: OperatorMeta) -> str | None:
 def report_of(manifest: Manifest, location: str, found: FileReport, damaged: list[str]) -> dict[str, Any]:
     """All that is told, as data."""
     described = {(op.uid, meta.section, meta.name) for op in manifest.operators for meta in op.states}
-    unknown = [address for address in found.sizes if address not in described and address[0] != OWN_STATE]
+    unknown = [address for address in found.sizes if address not in described and not is_own_state(address[2])]
     return {
         "path": location,
         "kind": manifest.kind,
@@ -84,14 +94,14 @@ def report_of(manifest: Manifest, location: str, found: FileReport, damaged: lis
         "format": manifest.format,
         "files": found.files,
         "bytes": found.size,
-        "needs_pickle": bool(found.pickled - {a for a in found.pickled if a[0] == OWN_STATE}),
-        "operators": [_operator(operator, found) for operator in manifest.operators if operator.uid != OWN_STATE],
+        "needs_pickle": bool(found.pickled or manifest.committables or manifest.feedback),
+        "operators": [_operator(operator, found) for operator in manifest.operators],
         "unclaimed": [
             {"uid": uid, "name": name, "section": section, "kind": found.kinds[uid, section, name],
              "bytes": found.sizes[uid, section, name]}
             for uid, section, name in unknown
         ],
-        "sources": without_secrets(manifest.sources),
+        "sources": without_secrets(sources_of(manifest)),
         "damaged": [*damaged, *(f"{path}: {what}" for path, what in found.damaged.items())],
         "foreign": found.foreign,
     }  # fmt: skip
@@ -162,7 +172,8 @@ def _facts(report: dict[str, Any]) -> Iterator[tuple[str, str]]:
     yield "Size", f"{size_in_words(report['bytes'])} in {report['files']} {'file' if report['files'] == 1 else 'files'}"
     if report["needs_pickle"]:
         states = [f"{op['uid']}/{s['name']}" for op in report["operators"] for s in op["states"] if s["pickled"]]
-        yield "Pickle", f"needed for {', '.join(states) or 'state of the job'}: restoring it takes {ALLOW_PICKLE}=true"
+        what = ", ".join(states) or "what sinks or iterations were about to do"
+        yield "Pickle", f"needed for {what}: restoring it takes {ALLOW_PICKLE}=true"
     else:
         yield "Pickle", "not needed"
 
@@ -175,7 +186,8 @@ def _operator_lines(operator: dict[str, Any]) -> Iterator[str]:
     spread = f"parallelism {operator['parallelism']} of at most {operator['max_parallelism']}"
     yield paragraph(f"{operator['uid']}{name}, {spread}{keyed}", indent=0)
     timers = [state for state in operator["states"] if state["section"] == "timers" and state["entries"]]
-    shown = [*(state for state in operator["states"] if state["section"] != "timers"), *timers]
+    others = [s for s in operator["states"] if s["section"] != "timers" and not is_own_state(s["name"])]
+    shown = [*others, *timers]
     if not shown:
         yield "  no state"
         return

@@ -126,7 +126,7 @@ class ColumnCodec:
             return decode_int64(column.data)
         values: list[Any]
         if column.encoding == "plain":
-            values = msgspec.msgpack.decode(column.data)
+            values = msgspec.msgpack.decode(column.data, type=list)
         elif column.encoding == "pickle" and column.pickled:
             values = pickle.loads(column.data)
         else:

@@ -166,6 +166,7 @@ class Savepoint:
             committables={key: said for key, said in manifest.committables.items() if key != uid},
             finished=[key for key in manifest.finished if key != uid],
             feedback=feedback,
+            spark=_spark_without(manifest.spark, uid),
         )
         return replace(self, manifest=manifest, _saved=self._saved.without(uid))
 
@@ -269,9 +270,14 @@ class Savepoint:
         """What a job needs beside its state: the records of iterations, and what Spark's file sources remember."""
         by_subtask = [paths for of_vertex in self.manifest.feedback.values() for paths in of_vertex.values()]
         feedback = [path for paths in by_subtask for path in paths]
-        if self._saved.files is None or not self.manifest.spark:
-            return feedback
-        return feedback + self._saved.files.list("spark")
+        return [*feedback, *self.manifest.spark.get("files", [])]
+
+
+def _spark_without(spark: dict[str, Any], uid: str) -> dict[str, Any]:
+    sources = spark.get("sources")
+    if not isinstance(sources, dict):
+        return spark
+    return {**spark, "sources": {key: offsets for key, offsets in sources.items() if key != uid}}
 
 
 def _types_json(types: Types) -> dict[str, dict[str, Any] | None]:

@@ -42,7 +42,7 @@ def act(options: argparse.Namespace) -> int:
     """
     executor = PlanningExecutor()
     try:
-        _build(options, executor)
+        build_jobs(options, executor)
     finally:
         for graph in executor.graphs:
             print(plan_json(graph) if options.json else f"Job {graph.name!r}\n\n{draw_plan(graph)}")
@@ -53,7 +53,8 @@ def act(options: argparse.Namespace) -> int:
     return 0
 
 
-def _build(options: argparse.Namespace, executor: PlanningExecutor) -> None:
+def build_jobs(options: argparse.Namespace, executor: PlanningExecutor) -> None:
+    """Run the script; its jobs go to the executor, and what it prints to standard error."""
     from millrace.datastream._defaults import EnvironmentDefaults, use_environment_defaults
 
     defaults = EnvironmentDefaults(configuration_of(options), lambda: executor)

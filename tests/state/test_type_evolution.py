@@ -422,3 +422,26 @@ def test_types_are_told_in_words() -> None:
     assert type_in_words(Types.MAP(Types.STRING(), Types.DATACLASS(Place)).to_json()) == "MAP(STRING, DATACLASS(Place))"
     assert type_in_words({"type": "TIME_WINDOW"}) == "TIME_WINDOW"
     assert type_in_words({"type": "LIST"}) == "LIST"
+
+
+def test_a_dataclass_that_was_shipped_by_value_keeps_its_defaults() -> None:
+    """A class of the user's script travels to the workers as a copy, sentinels and all."""
+    import pickle
+
+    import cloudpickle
+
+    source = """
+import dataclasses
+@dataclasses.dataclass
+class Account:
+    owner: str
+    limit: int = 100
+    tags: list[str] = dataclasses.field(default_factory=list)
+"""
+    namespace: dict[str, Any] = {"__name__": "__main__"}
+    exec(source, namespace)
+    shipped = pickle.loads(cloudpickle.dumps(namespace["Account"]))
+    old = make_dataclass("Account", [("owner", str)])
+    old.__module__ = "__main__"
+    [read] = read_as(Types.DATACLASS(old), Types.DATACLASS(shipped), [old("ann")])
+    assert (read.owner, read.limit, read.tags) == ("ann", 100, [])

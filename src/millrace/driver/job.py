@@ -184,7 +184,7 @@ class JobRun(JobClient):
     def _finish(self, error: BaseException | None) -> None:
         if error is not None:
             error = self._final_error(error)
-        self.savepoints.close()
+        self.savepoints.close(error)
         cancelled = isinstance(error, JobCancelledError)
         status = JobStatus.FINISHED if error is None else JobStatus.CANCELED if cancelled else JobStatus.FAILED
         try:

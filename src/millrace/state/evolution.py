@@ -254,9 +254,12 @@ class _Planner:
     ) -> Callable[[], Any]:
         spec = next(spec for spec in dataclasses.fields(cls) if spec.name == name)
         make: Callable[[], Any]
-        if spec.default_factory is not dataclasses.MISSING:
-            make = spec.default_factory
-        elif spec.default is not dataclasses.MISSING:
+        # Not `is`: a class of the user's script comes to a worker with a MISSING of its own.
+        missing = type(dataclasses.MISSING)
+        factory: Any = spec.default_factory
+        if not isinstance(factory, missing):
+            make = factory
+        elif not isinstance(spec.default, missing):
             make = lambda: spec.default  # noqa: E731 - the same shape as the factory
         elif optional:
             return _nothing

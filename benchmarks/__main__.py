@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import sys
 
-from benchmarks import checkpointing, keyed_sum, latency, recovery, startup, stateless_chain
+from benchmarks import checkpointing, interval_join, keyed_sum, latency, recovery, startup, stateless_chain
 
 WORKLOADS = {
     "keyed_sum": keyed_sum.run,
     "checkpointing": checkpointing.run,
     "recovery": recovery.run,
     "stateless_chain": stateless_chain.run,
+    "interval_join": interval_join.run,
     "latency": latency.run,
     "startup": startup.run,
 }

@@ -15,6 +15,7 @@ from millrace.common import Types, WatermarkStrategy
 from millrace.common.time import Duration
 from millrace.datastream import KeyedStream, ProcessJoinFunction, StreamExecutionEnvironment
 from millrace.datastream._joins import join_rows
+from millrace.state import Savepoint
 from millrace.testing import EpochSource
 from millrace.testing.crashes import Crash, Crashes
 from tests.driver.jobs import LogSink, environment
@@ -107,3 +108,16 @@ def test_a_crash_and_a_start_at_another_parallelism_change_nothing(tmp_path: Pat
     else:
         run(tmp_path, draw.choice([1, 2, 4]))
     assert LogSink.records() == expected(), f"MILLRACE_SEED={SEED}, round {round_}"
+
+
+@pytest.mark.parametrize("parallelism", [1, 3])
+def test_a_savepoint_needs_no_pickle_and_goes_on_at_another_parallelism(tmp_path: Path, parallelism: int) -> None:
+    """A killed job's last checkpoint is copied to a savepoint; the rest comes from the job that begins there."""
+    with Crashes(at=90), contextlib.suppress(Crash):
+        run(tmp_path / "first")
+    (manifests,) = (tmp_path / "first" / "checkpoints").glob("*/manifests")
+    Savepoint.read(manifests.parent).write(tmp_path / "copy")
+    committed = set(LogSink.records())
+    assert committed < set(expected())
+    run(tmp_path / "second", parallelism, **{"execution.state-recovery.path": str(tmp_path / "copy")})
+    assert LogSink.records() == expected()

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from millrace.datastream import StreamExecutionEnvironment
+
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 
 Run = Callable[..., list[str]]
@@ -53,3 +55,9 @@ def test_the_tests_in_the_document_about_testing_pass() -> None:
     for test in tests:
         assert callable(test)
         test()
+
+
+def test_the_programs_in_the_document_about_joins_give_what_they_say(millrace_env: StreamExecutionEnvironment) -> None:
+    names: dict[str, object] = {"env": millrace_env}
+    for block in blocks("joins.md", "python"):
+        exec(block, names)

@@ -21,13 +21,10 @@ class _Side:
     buffer: TimeBuffer
     lowest: int
     highest: int
+    # How long after its own time a record can still meet one.
+    reach: int
     # Which records have met one, where the others are joined with None in the end.
     matched: MapState[Entry, bool] | None
-
-    @property
-    def reach(self) -> int:
-        """How long after its own time a record can still meet one."""
-        return max(self.highest, 0)
 
 
 class IntervalJoinOperator(TimedJoinOperator):
@@ -48,7 +45,8 @@ class IntervalJoinOperator(TimedJoinOperator):
         super().open()
         bounds = ((self.lower, self.upper), (-self.upper, -self.lower))
         self._sides = tuple(
-            _Side(buffer, *bounds[side], self._matched(side)) for side, buffer in enumerate(self._buffers)
+            _Side(buffer, lowest, highest, max(highest, 0), self._matched(side))
+            for side, (buffer, (lowest, highest)) in enumerate(zip(self._buffers, bounds, strict=True))
         )
 
     def _matched(self, side: int) -> MapState[Entry, bool] | None:
@@ -60,13 +58,13 @@ class IntervalJoinOperator(TimedJoinOperator):
 
     def take(self, side: int, value: Any, timestamp: int) -> None:
         own, other = self._sides[side], self._sides[1 - side]
-        entry = own.buffer.add(timestamp, value)
-        if own.buffer.order()[0] is entry:
-            self._set_timer(side, timestamp)
+        place = own.buffer.add(timestamp, value)
+        if place == 0:
+            self._set_timer(side, timestamp + own.reach)
         found = other.buffer.between(timestamp + own.lowest, timestamp + own.highest)
         if not found:
             return
-        _mark(own, [entry])
+        _mark(own, own.buffer.order()[place : place + 1])
         _mark(other, found)
         get = other.buffer.get
         for partner in found:
@@ -77,18 +75,18 @@ class IntervalJoinOperator(TimedJoinOperator):
                 self.join(get(partner), value, (partner[0], timestamp), latest)
 
     def _set_timer(self, side: int, timestamp: int) -> None:
-        self.event_timers.add(self.keys.key, side, min(timestamp + self._sides[side].reach, MAX_WATERMARK))
+        self.event_timers.add(self.keys.key, side, min(timestamp, MAX_WATERMARK))
 
     def on_timer(self, timestamp: int, namespace: Any, domain: TimeDomain, results: list[Any]) -> None:
         own = self._sides[namespace]
-        watermark = self.watermark
-        gone = own.buffer.until(watermark - own.reach if watermark < MAX_WATERMARK else MAX_WATERMARK)
+        watermark, buffer = self.watermark, own.buffer
+        over = buffer.count_until(watermark - own.reach if watermark < MAX_WATERMARK else MAX_WATERMARK)
+        order = buffer.order()
         if own.matched is not None:
-            self._join_unmatched(namespace, own, own.matched, gone)
-        own.buffer.drop(len(gone))
-        left = own.buffer.order()
-        if left:
-            self._set_timer(namespace, left[0][0])
+            self._join_unmatched(namespace, own, own.matched, order[:over])
+        buffer.drop(over)
+        if order:
+            self._set_timer(namespace, order[0][0] + own.reach)
 
     def _join_unmatched(self, side: int, own: _Side, matched: MapState[Entry, bool], gone: list[Entry]) -> None:
         """The result's timestamp is when the record's time was over: its own would be late for what comes behind."""

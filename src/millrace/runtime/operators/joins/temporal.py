@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from millrace.common.types import Row
-from millrace.runtime.operators.joins.timed import LEFT, TimedJoinOperator
+from millrace.runtime.operators.joins.timed import LEFT, RIGHT, TimedJoinOperator
 from millrace.runtime.time_domain import TimeDomain
 
 
@@ -25,9 +25,8 @@ class TemporalJoinOperator(TimedJoinOperator):
         return side == LEFT
 
     def take(self, side: int, value: Any, timestamp: int) -> None:
-        buffer = self._buffers[side]
-        buffer.add(timestamp, value)
-        self._set_timer(side)
+        if self._buffers[side].add(timestamp, value) <= side:
+            self._set_timer(side)
 
     def _set_timer(self, side: int) -> None:
         """For the first record that waits; for the version that takes over from the first."""
@@ -37,21 +36,22 @@ class TemporalJoinOperator(TimedJoinOperator):
 
     def on_timer(self, timestamp: int, namespace: Any, domain: TimeDomain, results: list[Any]) -> None:
         waiting, versions = self._buffers
-        due = waiting.until(self.watermark)
-        for entry in due:
+        due = waiting.count_until(self.watermark)
+        for entry in waiting.order()[:due]:
             self._join_as_of(waiting.get(entry), entry[0])
-        waiting.drop(len(due))
-        over = len(versions.until(self.watermark)) - 1
-        if over > 0:
-            versions.drop(over)
-        for side in range(2):
+        waiting.drop(due)
+        versions.drop(max(versions.count_until(self.watermark) - 1, 0))
+        for side in (LEFT, RIGHT):
             self._set_timer(side)
 
     def _join_as_of(self, value: Any, time: int) -> None:
-        versions = self._buffers[1]
-        entry = versions.last_until(time)
-        version = None if entry is None else versions.get(entry)
-        if entry is not None and not (isinstance(version, Row) and version._is_retract_msg()):
-            self.join(value, version, (time, entry[0]), time)
-        elif self.inputs[LEFT].outer:
+        versions = self._buffers[RIGHT]
+        known = versions.count_until(time)
+        if known:
+            entry = versions.order()[known - 1]
+            version = versions.get(entry)
+            if not (isinstance(version, Row) and version._is_retract_msg()):
+                self.join(value, version, (time, entry[0]), time)
+                return
+        if self.inputs[LEFT].outer:
             self.join(value, None, (time, None), time)

@@ -15,9 +15,9 @@ Entry = tuple[int, int]
 
 ENTRY = Types.TUPLE([Types.LONG(), Types.LONG()])
 
-# Orders are kept from epoch to epoch while they have no more entries than this, about 100 MB of them: they only save
-# the reading of a key's entries, and must not outgrow a state that is larger than memory.
-_ENTRIES_KEPT = 1_000_000
+# Orders are forgotten when they have more entries and keys than this, about 100 MB of them: they only save the reading
+# of a key's entries, and must not outgrow a state that is larger than memory.
+_MOST_ORDERED = 1_000_000
 
 
 class TimeBuffer:
@@ -30,7 +30,7 @@ class TimeBuffer:
     >>> backend = KeyedStateBackend("join")
     >>> buffer = TimeBuffer(backend.context, backend.get_state(TimeBuffer.descriptor("left", None)))
     >>> [buffer.add(timestamp, value) for timestamp, value in [(5, "a"), (9, "b"), (5, "c")]]
-    [(5, 0), (9, 0), (5, 1)]
+    [0, 1, 1]
     >>> [buffer.get(entry) for entry in buffer.between(5, 8)]
     ['a', 'c']
     """
@@ -39,10 +39,9 @@ class TimeBuffer:
         self._keys = keys
         # --- what is checkpointed
         self._state = state
-        # --- what is not: the entries of keys that were looked at, sorted
-        self._orders: dict[Any, list[Entry]] = {}
-        self._ordered = 0
         self.get = state.get
+        # --- what is not: the sorted entries of the keys that were looked at
+        self._orders = _Orders(state)
 
     @staticmethod
     def descriptor(name: str, record_type: TypeInformation | None) -> MapStateDescriptor:
@@ -51,20 +50,12 @@ class TimeBuffer:
 
     def order(self) -> list[Entry]:
         """All entries, sorted. To be read only."""
-        found = self._orders.get(self._keys.key)
-        if found is not None:
-            return found
-        entries = sorted(self._state.keys())
-        if entries:
-            self._orders[self._keys.key] = entries
-            self._ordered += len(entries)
-        return entries
+        return self._orders[self._keys.key]
 
-    def add(self, timestamp: int, value: Any) -> Entry:
-        """Keep a record behind those of its time."""
-        order = self.order()
-        if not order:
-            self._orders[self._keys.key] = order
+    def add(self, timestamp: int, value: Any) -> int:
+        """Keep a record behind those of its time; tells its place in the order."""
+        order = self._orders[self._keys.key]
+        place = len(order)
         if not order or timestamp > order[-1][0]:
             entry = (timestamp, 0)
             order.append(entry)
@@ -73,49 +64,49 @@ class TimeBuffer:
             before = order[place - 1] if place else None
             entry = (timestamp, before[1] + 1 if before is not None and before[0] == timestamp else 0)
             order.insert(place, entry)
-        self._ordered += 1
         self._state.put(entry, value)
-        return entry
+        return place
 
     def between(self, lowest: int, highest: int) -> list[Entry]:
         """The entries of these times, both ends included."""
-        order = self.order()
+        order = self._orders[self._keys.key]
         if not order or order[-1][0] < lowest or order[0][0] > highest:
             return []
         return order[bisect_left(order, (lowest,)) : bisect_left(order, (highest + 1,))]
 
-    def until(self, timestamp: int) -> list[Entry]:
-        """The entries up to a time, that one included."""
-        order = self.order()
-        if not order or order[0][0] > timestamp:
-            return []
-        return order[: bisect_left(order, (timestamp + 1,))]
-
-    def last_until(self, timestamp: int) -> Entry | None:
-        """The last entry up to a time."""
-        order = self.order()
-        place = bisect_left(order, (timestamp + 1,))
-        return order[place - 1] if place else None
+    def count_until(self, timestamp: int) -> int:
+        """How many entries there are up to a time, that one included."""
+        order = self._orders[self._keys.key]
+        return bisect_left(order, (timestamp + 1,)) if order and order[0][0] <= timestamp else 0
 
     def drop(self, count: int) -> None:
         """Remove the first entries."""
-        order = self.order()
+        order = self._orders[self._keys.key]
         remove = self._state.remove
         for entry in order[:count]:
             remove(entry)
         del order[:count]
-        self._ordered -= count
-        if not order:
-            self._orders.pop(self._keys.key, None)
-
-    # --- the life of the orders ---------------------------------------------------------------------------
 
     def forget(self) -> None:
         """The state is not what it was: read it again."""
         self._orders.clear()
-        self._ordered = 0
 
-    def end_of_epoch(self) -> None:
-        """Keep the orders for the next epoch, unless they are too large."""
-        if self._ordered > _ENTRIES_KEPT:
-            self.forget()
+
+class _Orders(dict[Any, list[Entry]]):
+    """key -> its entries, sorted; read from the state when they are asked for. A key without entries is remembered too:
+    in most joins most keys are on one side only."""
+
+    def __init__(self, state: MapState[Entry, Any]) -> None:
+        self._state = state
+        self._room = _MOST_ORDERED
+
+    def __missing__(self, key: Any) -> list[Entry]:
+        """Only the current key is ever asked for."""
+        if self._room < 0:
+            self._room = _MOST_ORDERED - sum(map(len, self.values())) - len(self)
+            if self._room < _MOST_ORDERED // 2:
+                self.clear()
+                self._room = _MOST_ORDERED
+        order = self[key] = sorted(self._state.keys())
+        self._room -= len(order) + 1
+        return order

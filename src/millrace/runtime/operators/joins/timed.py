@@ -91,11 +91,6 @@ class TimedJoinOperator(KeyedOperator):
         for buffer in self._buffers:
             buffer.forget()
 
-    def end_of_epoch(self) -> None:
-        super().end_of_epoch()
-        for buffer in self._buffers:
-            buffer.end_of_epoch()
-
     def finish_key(self) -> None:
         super().finish_key()
         for buffer in self._buffers:

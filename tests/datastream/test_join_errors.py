@@ -81,6 +81,8 @@ def lookup(**settings: Any) -> Any:
         (lambda: interval().process(Pair(), Types.LONG), "output_type of 'Interval Join'"),
         (lambda: interval().side_output_left_late_data("late"), "interval_join goes to an OutputTag, not 'late'"),
         (lambda: keyed()[0].interval_join(keyed()[0]._stream), "interval_join takes a stream by key, not"),
+        (lambda: keyed()[0]._stream.interval_join(None), "interval_join joins streams by key, and this one has none"),
+        (lambda: keyed()[0]._stream.temporal_join(None), "temporal_join joins streams by key, and this one has none"),
         (lambda: keyed()[0].interval_join(keyed()[0]), "belong to different environments"),
         (
             lambda: KeyedStream.interval_join(*keyed(Types.LONG(), Types.STRING())),

@@ -191,6 +191,14 @@ class DataStream(OperatorSettings):
 
         return lookup_join(self, table, on, table_on, function, how, output_type)
 
+    def interval_join(self, other: Any, how: str = "inner") -> Any:
+        """Only a stream by key has interval joins."""
+        raise _needs_key("interval_join")
+
+    def temporal_join(self, versions: Any, how: str = "inner") -> Any:
+        """Only a stream by key has temporal joins."""
+        raise _needs_key("temporal_join")
+
     def get_side_output(self, output_tag: OutputTag) -> DataStream:
         """What the operator sends to a side output."""
         if not isinstance(output_tag, OutputTag):
@@ -377,6 +385,13 @@ def add_operator(
         name, operator, inputs, env.get_parallelism(), output_type=output_type, key_type=key_type
     )
     return DataStream(env, (Outlet(node.id),), output_type or stream_type)
+
+
+def _needs_key(operation: str) -> ProgramError:
+    return ProgramError(
+        at_site(f"{operation} joins streams by key, and this one has none."),
+        action=f"Put key_by(...) in front of {operation}(...).",
+    )
 
 
 def no_windows(name: Literal["window", "window_all", "count_window"]) -> NotSupportedError:

@@ -93,6 +93,21 @@ def test_the_table_is_state_and_survives_into_another_process() -> None:
         assert [row.name for _, row in joined.output] == ["Bob", "Ben", "Ann"]
 
 
+def test_an_index_that_was_made_by_an_attempt_that_failed_is_made_anew() -> None:
+    """Two processes of which the first one's attempt does not count, and read the table in another order."""
+    with harness() as failed, harness() as counts:
+        for row in (ANN, BOB):
+            failed.push2(row)
+        for row in (BEN, ANN):
+            counts.push2(row)
+        snapshot = counts.snapshot()
+        failed._files.content.update(snapshot.files)
+        failed._handles = snapshot.state
+        failed._begin()
+        failed.push1((2, "tea"))
+        assert [row.name for _, row in failed.output] == ["Ben"]
+
+
 @pytest.mark.parametrize("mode", list(RuntimeExecutionMode))
 @pytest.mark.parametrize("parallelism", [1, 3])
 @pytest.mark.parametrize("share", [0.0, 0.3])

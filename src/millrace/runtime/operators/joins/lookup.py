@@ -50,11 +50,13 @@ class LookupJoinOperator(Operator):
         # --- what is not: the same rows by key
         self._rows: dict[Any, list[Any]] = {}
         self._count = 0
+        self._last: Any = None
 
     def restore(self) -> None:
-        """Rows only ever come in addition: when the last one is there and no other, the index is right."""
+        """Rows only ever come in addition: when the last one is the very same and none is behind it, the index is
+        right. The rows of an attempt that failed, or of another process, are other objects."""
         table, count = self._table, self._count
-        if not table.contains(count) and (count == 0 or table.contains(count - 1)):
+        if not table.contains(count) and (count == 0 or table.get(count - 1) is self._last):
             return
         self._rows = {}
         self._count = 0
@@ -71,6 +73,7 @@ class LookupJoinOperator(Operator):
 
     def _index(self, row: Any) -> None:
         self._count += 1
+        self._last = row
         try:
             key = self.row_key(row)
             if not _is_null(key):

@@ -260,6 +260,16 @@ def test_a_forged_operator_writes_to_no_place_outside(tmp_path: Path) -> None:
     assert list(Savepoint.read(tmp_path / "b").keyed_state("x", "v")) == [("k", 1)]
 
 
+def test_a_manifest_that_disagrees_with_its_files_is_damage(tmp_path: Path) -> None:
+    manifest = write_savepoint(tmp_path)
+    rich, *others = manifest.operators
+    states = [msgspec.structs.replace(meta, kind="list") if meta.name == "total" else meta for meta in rich.states]
+    forged = [msgspec.structs.replace(rich, states=states), *others]
+    write_manifest(open_files(tmp_path), msgspec.structs.replace(manifest, operators=forged))
+    with pytest.raises(StateCorruptedError, match="is value state in the files and list state in the manifest"):
+        Savepoint.read(tmp_path).keyed_state(RICH, "total").to_arrow()
+
+
 def test_files_of_one_backend_alone_are_not_read(tmp_path: Path) -> None:
     handles = {VERTEX: [StateHandles((FileHandle("state/x.sst", 1, "", 7, "a", "sst"),))]}
     manifest = msgspec.structs.replace(write_savepoint(tmp_path), subtasks=handles)
@@ -377,6 +387,25 @@ def test_files_beside_the_state_come_along(tmp_path: Path) -> None:
         forgotten = forgotten.without_operator(operator.uid)
     assert forgotten.manifest.feedback == {}
     assert forgotten.manifest.spark["sources"] == {"others": "7"}
+
+
+def test_state_that_was_given_a_time_to_live_later_has_no_stamps_yet(tmp_path: Path) -> None:
+    manifest = write_savepoint(tmp_path)
+    rich, *others = manifest.operators
+    late = ("total", "lines")
+    states = [msgspec.structs.replace(meta, ttl=True) if meta.name in late else meta for meta in rich.states]
+    changed = [msgspec.structs.replace(rich, states=states), *others]
+    write_manifest(open_files(tmp_path), msgspec.structs.replace(manifest, operators=changed))
+    savepoint = Savepoint.read(tmp_path)
+    for name, column in (("total", "stamp"), ("lines", "stamps")):
+        assert savepoint.keyed_state(RICH, name).to_arrow().column(column).null_count == len(USERS)
+        moved = savepoint.transform_keyed_state(RICH, name, lambda key, value: value)
+        assert moved.keyed_state(RICH, name).to_arrow().column(column).null_count == 0
+        given = savepoint.with_keyed_state(RICH, name, savepoint.keyed_state(RICH, name).to_pandas())
+        assert given.keyed_state(RICH, name).to_arrow().column(column).null_count == 0
+    short = pa.table({"key": ["a"], "items": [[[1]]], "stamps": [[1, 2]]})
+    with pytest.raises(StateError, match=r"\[1, 2\] are not the stamps of"):
+        savepoint.with_keyed_state(RICH, "recent", short)
 
 
 def test_an_operator_is_forgotten_with_all_that_is_its_own(tmp_path: Path) -> None:

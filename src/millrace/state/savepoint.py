@@ -105,7 +105,7 @@ class Savepoint:
         return TimersView(operator, types, [(meta.name, self._reader(operator, meta)) for meta in metas])
 
     def _reader(self, operator: OperatorMeta, meta: StateMeta) -> ReadTables:
-        return partial(self._saved.tables, operator, meta.section, meta.name, allow_pickle=self.allow_pickle)
+        return partial(self._saved.tables, operator, meta, allow_pickle=self.allow_pickle)
 
     def _find(self, uid: str, name: str, section: str) -> tuple[OperatorMeta, StateMeta]:
         operator = self.operator(uid)

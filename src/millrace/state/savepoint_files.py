@@ -9,11 +9,13 @@ from dataclasses import dataclass, field, replace
 from millrace.state.delta import Fragment, Part, StateFile, Version
 from millrace.state.errors import StateCorruptedError, StateError
 from millrace.state.files import JobFiles, LocalFiles, open_files
+from millrace.state.fragments import where
 from millrace.state.handles import StateHandles, read_state_file, write_state_file
 from millrace.state.manifest import (
     DIRECTORY,
     Manifest,
     OperatorMeta,
+    StateMeta,
     decode_manifest,
     latest_manifest,
     list_manifests,
@@ -97,14 +99,13 @@ class SavedState:
         replaced = (len(fragments) for of, fragments in self.replaced.values() if of == vertex)
         return max([len(self.handles.get(vertex, [])), *replaced])
 
-    def tables(self, operator: OperatorMeta, section: str, name: str, *, allow_pickle: bool) -> Iterator[Table]:
+    def tables(self, operator: OperatorMeta, meta: StateMeta, *, allow_pickle: bool) -> Iterator[Table]:
         """The tables of one state, one subtask's after the other's."""
-        address = (operator.uid, section, name)
+        address = (operator.uid, meta.section, meta.name)
         for subtask in range(self.subtasks(operator.vertex)):
             fragments = list(self.fragments(operator.vertex, subtask, lambda found: found == address))
             if fragments:
-                parts = [Part(Version(0, ""), fragments)]
-                yield open_tables(parts, Clock(), allow_pickle=allow_pickle)[address]
+                yield _table_of(address, meta.kind, fragments, allow_pickle)
 
     def fragments(self, vertex: str, subtask: int, wanted: Callable[[Address], bool]) -> Iterator[Fragment]:
         """What is said about the wanted states of a subtask, oldest first."""
@@ -127,8 +128,10 @@ class SavedState:
                     action="Take a savepoint of the job: its files are the same for every backend.",
                 )
             assert self.files is not None
-            for part in read_state_file(self.files, handle).parts:
-                yield from part.fragments
+            for fragment in (one for part in read_state_file(self.files, handle).parts for one in part.fragments):
+                if not isinstance(fragment.meta.get("name"), str):
+                    raise StateCorruptedError("it holds a state without a name", path=handle.path)
+                yield fragment
 
     def write(self, target: JobFiles, vertex: str, version: Version) -> list[StateHandles]:
         """Write the state of a vertex, as one base for each subtask."""
@@ -141,6 +144,21 @@ class SavedState:
         file = StateFile("base", vertex, subtask, [Part(version, fragments)])
         return StateHandles((write_state_file(target, file),))
 
+
+def _table_of(address: Address, kind: str, fragments: list[Fragment], allow_pickle: bool) -> Table:
+    try:
+        table = open_tables([Part(Version(0, ""), fragments)], Clock(), allow_pickle=allow_pickle)[address]
+    except (LookupError, TypeError, ValueError) as error:  # A header that only a forger could have written.
+        raise StateCorruptedError(f"{where(address[0], address[2])} is not described as state is: {error!r}") from error
+    if table.kind not in (kind, _KIND_OF_TABLE.get(kind)):
+        raise StateCorruptedError(
+            f"{where(address[0], address[2])} is {table.kind} state in the files and {kind} state in the manifest"
+        )
+    return table
+
+
+# Reducing and aggregating state is read as values.
+_KIND_OF_TABLE = {"reducing": "value", "aggregating": "value"}
 
 # What a savepoint's directory may hold.
 _DIRECTORIES = (DIRECTORY, "state", "feedback", "spark")

@@ -102,7 +102,7 @@ def test_a_manifest_comes_back_as_it_was_written(files: JobFiles) -> None:
     written = manifest(3, "state/v/0/3-a.base")
     assert write_manifest(files, written) == "manifests/000000000003.manifest"
     assert read_manifest(files, 3) == written
-    assert written.files() == {"state/v/0/3-a.base"}
+    assert written.files() == {"state/v/0/3-a.base", "feedback/1"}
 
 
 def test_the_latest_whole_manifest_is_found_and_damaged_ones_are_named(tmp_path: Path) -> None:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import sys
 
-from benchmarks import keyed_sum, latency, startup, stateless_chain
+from benchmarks import keyed_sum, latency, startup, state, stateless_chain
 
 WORKLOADS = {
     "keyed_sum": keyed_sum.run,
     "stateless_chain": stateless_chain.run,
     "latency": latency.run,
     "startup": startup.run,
+    "state": state.run,
 }
 
 

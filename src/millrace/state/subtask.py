@@ -34,6 +34,11 @@ from millrace.state.timers import OperatorTimers, TimerTable
 # A base smaller than this is not worth protecting from being written again.
 _SMALL_BASE = 64 * 1024
 
+# A new base is due when the deltas have grown to half of the last one. On disk, where a base shares most of its files
+# with the last one, to an eighth.
+_DELTA_SHARE = 2
+_DELTA_SHARE_ON_DISK = 8
+
 # More files than this make a restore slow on an object store; each costs it about 20 ms.
 _MAX_DELTAS = 20
 
@@ -272,10 +277,14 @@ class SubtaskState:
             del self._unclaimed[address]
 
     def _base_is_due(self) -> bool:
-        """The two newest checkpoints name, at the worst, two bases and the deltas of one: 2.5 times the state."""
+        """The two newest checkpoints name, at the worst, two bases and the deltas of one.
+
+        In memory that is 2.5 times the state. On disk a base may be half waste, but the next one then is none.
+        """
         deltas = sum(handle.size for handle in self._handles.deltas)
         base = self._handles.size - deltas
-        return not self._handles.chain or deltas > max(base // 2, _SMALL_BASE)
+        share = _DELTA_SHARE_ON_DISK if self._handles.database else _DELTA_SHARE
+        return not self._handles.chain or deltas > max(base // share, _SMALL_BASE)
 
     def _commit_deltas(self) -> Iterator[Fragment]:
         for address, table in self._tables.items():

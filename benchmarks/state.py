@@ -112,23 +112,21 @@ def epochs() -> Measured:
 def restores() -> Iterator[Measured]:
     """Opening a checkpoint elsewhere, and restoring it with another parallelism."""
     for kind in ("hashmap", "rocksdb"):
-        with TemporaryDirectory() as folder:
-            job = Job(Path(folder), kind)
-            job.fill(RESTORED)
-            opened = seconds(lambda: _release(Job(Path(folder), kind, local="b"), job.handles))
-            rescaled = seconds(lambda: _rescale(Job(Path(folder), kind, local="c"), job.handles))
+        opened, rescaled = _restore(kind)
         text = f"{kind + ', restore':<22} {RESTORED:,} keys: {opened:.2f} s, rescaled {rescaled:.2f} s"
         yield Measured(f"{text}   goal {MAX_RESTORE_SECONDS:.0f} s", max(opened, rescaled) <= MAX_RESTORE_SECONDS)
 
 
-def _release(job: Job, handles: StateHandles) -> None:
-    job.state.open(handles)
-    job.state.release()
-
-
-def _rescale(job: Job, handles: StateHandles) -> None:
-    job.state.restore_rescaled([handles], lambda _: (range(64), 128), 2)
-    job.state.release()
+def _restore(kind: str) -> tuple[float, float]:
+    with TemporaryDirectory() as folder:
+        job = Job(Path(folder), kind)
+        job.fill(RESTORED)
+        elsewhere, rescaled = Job(Path(folder), kind, local="b"), Job(Path(folder), kind, local="c")
+        opened_in = seconds(lambda: elsewhere.state.open(job.handles))
+        rescaled_in = seconds(lambda: rescaled.state.restore_rescaled([job.handles], lambda _: (range(64), 128), 2))
+        for one in (elsewhere, rescaled):
+            one.state.release()
+    return opened_in, rescaled_in
 
 
 def memory() -> Measured:

@@ -88,7 +88,7 @@ def test_files_of_the_database_that_did_not_change_are_named_again_and_not_writt
     process = OnDisk(tmp_path)
     handles = process.epoch(1, StateHandles(), **many(20_000))
     bases = []
-    for number in range(2, 40):
+    for number in range(2, 60):
         handles = process.epoch(number, handles, **many(400, number))
         if handles.files[-1].kind == "base":
             bases.append(handles)
@@ -96,7 +96,7 @@ def test_files_of_the_database_that_did_not_change_are_named_again_and_not_writt
     assert shared
     assert all(path.endswith(".sst") for path in shared)
     fresh = OnDisk(tmp_path, local="elsewhere")
-    assert fresh.read(handles, "key-0", "key-399", "key-19999") == [39, 438, 19_999]
+    assert fresh.read(handles, "key-0", "key-399", "key-19999") == [59, 458, 19_999]
 
 
 @pytest.mark.usefixtures("small_bases")

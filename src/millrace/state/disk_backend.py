@@ -266,6 +266,7 @@ class DiskBackend:
         store = self.store()
         version = store.version
         assert version is not None
+        store.drop_waste()
         store.close()
         return send(store.directory, files, prefix, version, known)
 

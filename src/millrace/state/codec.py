@@ -199,14 +199,16 @@ def import_class(module: str, qualname: str) -> type:
 def _pickle_refused() -> StatePickleError:
     return StatePickleError(
         "this state was pickled, and loading a pickle can run any code that its author chose",
-        action="Allow it only for files whose origin you trust, or give the state a type and write it anew.",
+        action="Set state.savepoint.allow-pickle to true if you trust where it comes from, or give the state a type "
+        "and write it anew.",
     )
 
 
 def _refuse_class(module: str, qualname: str) -> type:
     raise StatePickleError(
         f"this state is of the class {module}.{qualname}, and importing that runs code that the file names",
-        action="Declare the state with that type in the program, or allow pickle for files that you trust.",
+        action="Declare the state with that type in the program, or set state.savepoint.allow-pickle to true if you "
+        "trust where it comes from.",
     )
 
 

@@ -12,8 +12,8 @@ from typing import Any
 
 from millrace.state.codec import ColumnCodec, type_of_column
 from millrace.state.delta import Fragment, Part
-from millrace.state.errors import StateCorruptedError
-from millrace.state.fragments import apply_fragment, encode_columns
+from millrace.state.errors import StateCorruptedError, StateError
+from millrace.state.fragments import apply_fragment, encode_columns, where
 from millrace.state.heap_list import HeapListState
 from millrace.state.heap_map import HeapMapState
 from millrace.state.heap_ttl import Expiry, TtlListState, TtlMapState, TtlValueState
@@ -65,7 +65,11 @@ def open_tables(parts: list[Part], clock: Clock, *, allow_pickle: bool) -> dict[
             fragments.setdefault(fragment.address, []).append(fragment)
     tables = {}
     for address, chain in fragments.items():
-        table = tables[address] = _table_of(chain, clock, trusted=allow_pickle)
+        try:
+            table = tables[address] = _table_of(chain, clock, trusted=allow_pickle)
+        except StateError as error:
+            error.message = f"{where(address[0], address[2])}: {error.message}"
+            raise
         for fragment in chain:
             meta = {**fragment.meta, "kind": table.kind}
             apply_fragment(table, fragment._replace(meta=meta), allow_pickle=allow_pickle)

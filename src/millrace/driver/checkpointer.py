@@ -70,6 +70,7 @@ class Checkpointer:
         self._ended = self._clock()
         self._failures = 0
         self._kept[manifest.epoch] = manifest
+        self._bad.discard(manifest.epoch)
         self.completed = manifest.epoch
         self._forget_old()
         return True

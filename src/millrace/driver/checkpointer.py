@@ -56,7 +56,10 @@ class Checkpointer:
         return now - self._started >= interval and now - self._ended >= pause
 
     def take(self, manifest: Manifest) -> bool:
-        """Complete a checkpoint. False if it failed and that is tolerated: then the one before still counts."""
+        """Complete a checkpoint. False if it failed and that is tolerated: then the one before still counts.
+
+        The failure of a job's last checkpoint is not: none would come after it to let out what sinks have prepared.
+        """
         self._started = self._clock()
         try:
             self._home.check_owner()
@@ -69,6 +72,7 @@ class Checkpointer:
         self._failures = 0
         self._kept[manifest.epoch] = manifest
         self.newest_taken = manifest
+        self._bad.discard(manifest.epoch)
         self.completed = manifest.epoch
         self._forget_old()
         return True
@@ -83,7 +87,7 @@ class Checkpointer:
         self._failures += 1
         self.aborted = manifest.epoch
         what = f"Checkpoint {manifest.epoch} in {self._home.directory} failed: {error}"
-        if self._failures > self._options.tolerable_failures:
+        if manifest.final or self._failures > self._options.tolerable_failures:
             raise CheckpointFailedError(
                 what, action="Make room, or make the directory writable; the job goes on from the checkpoint before."
             ) from error
@@ -109,6 +113,10 @@ class Checkpointer:
             _LOG.warning("Checkpoint %d is left out: %s", epoch, error)
             self._bad.add(epoch)
 
+    def all_damaged(self) -> bool:
+        """Whether there are checkpoints and none of them is of use."""
+        return bool(self._bad) and not self._kept.keys() - self._bad
+
     def distrust(self, manifest: Manifest, why: str) -> bool:
         """A file that this checkpoint needs is damaged. Whether there is an older one to go on from."""
         self._bad.add(manifest.epoch)
@@ -120,6 +128,7 @@ class Checkpointer:
         for epoch in [epoch for epoch in list_manifests(self._home.files) if epoch > manifest.epoch]:
             self._home.files.delete(manifest_path(epoch))
             self._kept.pop(epoch, None)
+            self._bad.discard(epoch)
         self._started = self._clock()
         self.newest_taken = manifest
         self.sweep(set())

@@ -95,7 +95,7 @@ class Coordinator:
         A heartbeat asks for an epoch even so, for the sake of timers and idle times.
         """
         ends = self.latest_offsets(now)
-        at_end = all(source.at_end(ends[node]) for node, source in self._sources.items())
+        at_end = all(node in self.state.finished or source.at_end(ends[node]) for node, source in self._sources.items())
         if self._batch_ends is not None and not at_end:
             self._batch_ends = ends
             return None

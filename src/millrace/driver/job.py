@@ -32,7 +32,7 @@ from millrace.runtime.epoch import EpochInput
 from millrace.runtime.failure import TaskFailure
 from millrace.runtime.operators.own_state import is_listener
 from millrace.runtime.sources.base import Offset
-from millrace.state.errors import StateCorruptedError
+from millrace.state.errors import StateCorruptedError, StatePickleError, StateTypeError
 from millrace.state.manifest import Manifest
 
 _LOG = logging.getLogger("millrace.job")
@@ -135,10 +135,11 @@ class JobRun(JobClient):
 
     def _goes_on_after(self, error: BaseException) -> bool:
         """Whether another attempt follows, and the pause before it."""
-        if self.cancelled.is_set() or isinstance(error, _FINAL) or not isinstance(error, Exception):
+        if self.cancelled.is_set() or _is_final(error) or not isinstance(error, Exception):
             return False
-        if self._leaves_out_damaged(error):
-            return True
+        began_from = self._damaged_beginning(error)
+        if began_from is not None and self.checkpointer is not None:
+            return self.checkpointer.distrust(began_from, str(error))
         delay = self._strategy.failed(int(time.monotonic() * 1000))
         if delay is None:
             return False
@@ -149,13 +150,13 @@ class JobRun(JobClient):
         _LOG.warning("Job %r restarts in %g s (restart %d) after: %s", name, delay / 1000, number, cause)
         return not self.cancelled.wait(delay / 1000)
 
-    def _leaves_out_damaged(self, error: BaseException) -> bool:
-        """Where a file of the checkpoint that this attempt began from is damaged: whether there is an older one."""
+    def _damaged_beginning(self, error: BaseException) -> Manifest | None:
+        """The checkpoint that this attempt began from, if the error says that a file of it is damaged."""
         began_from = self._began_from
-        if self.checkpointer is None or began_from is None or self.coordinator.state.epoch != began_from.epoch:
-            return False
+        if began_from is None or self.coordinator.state.epoch != began_from.epoch:
+            return None
         damaged = isinstance(error, TaskFailedError) and error.failure.kind == StateCorruptedError.__name__
-        return damaged and self.checkpointer.distrust(began_from, str(error))
+        return began_from if damaged else None
 
     def _run_again(self) -> BaseException | None:
         try:
@@ -209,7 +210,9 @@ class JobRun(JobClient):
 
     def _keeps_files(self, status: JobStatus) -> bool:
         retention = "never" if self.options.checkpoints is None else self.options.checkpoints.retention
-        return retention == "on-cancellation" or (retention == "on-failure" and status is JobStatus.FAILED)
+        if status is JobStatus.CANCELED:
+            return retention == "on-cancellation"
+        return status is JobStatus.FAILED and retention != "never"
 
     def _final_error(self, raised: BaseException) -> BaseException:
         if self.cancelled.is_set() or isinstance(raised, CancelledError):
@@ -262,7 +265,9 @@ class JobRun(JobClient):
                 rejected = error
         else:
             raise rejected
+        # A restart goes back to a checkpoint or, while there is none, to where the job began.
         kept = set() if self.checkpointer is None else self.checkpointer.keeps()
+        kept |= set() if self._origin is None else self._origin.files()
         for path in before - self.coordinator.state.files() - kept:
             self.home.files.delete(path)
         return result
@@ -363,6 +368,12 @@ class JobRun(JobClient):
 
 # Errors after which another attempt could not do better.
 _FINAL = (CancelledError, OwnerChangedError, RestoreRefusedError)
+_FINAL_IN_TASKS = {StatePickleError.__name__, StateTypeError.__name__}
+
+
+def _is_final(error: BaseException) -> bool:
+    in_task = isinstance(error, TaskFailedError) and error.failure.kind in _FINAL_IN_TASKS
+    return in_task or isinstance(error, _FINAL)
 
 
 def _explained(error: BaseException) -> BaseException:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import logging
 
 from millrace.driver.checkpointer import Checkpointer
-from millrace.driver.home import JobHome, JobIdentity, durable_home, temporary_home
+from millrace.driver.home import RUNNING, JobHome, JobIdentity, durable_home, temporary_home
 from millrace.driver.job import JobRun
-from millrace.driver.restoring import Origin, adopt_max_parallelism, find_origin, job_state_of
+from millrace.driver.restoring import Origin, RestoreRefusedError, adopt_max_parallelism, find_origin, job_state_of
 from millrace.graph.job_graph import plan_job
 from millrace.graph.job_options import JobOptions
 from millrace.graph.stream_graph import StreamGraph
@@ -31,7 +31,8 @@ def open_job(graph: StreamGraph, options: JobOptions) -> JobRun:
         began_from = origin.manifest if origin is not None and origin.own else None
         return JobRun(plan, options, home, checkpointer, state, began_from)
     except BaseException:
-        home.close("FAILED", keep=home.continues)
+        # Its checkpoints wait for a program that fits them.
+        home.close(RUNNING if home.continues else "FAILED", keep=home.continues)
         raise
 
 
@@ -46,6 +47,11 @@ def _home(options: JobOptions) -> JobHome:
 def _origin(home: JobHome, checkpointer: Checkpointer | None, options: JobOptions) -> Origin | None:
     if home.continues and checkpointer is not None:
         manifest = checkpointer.newest()
+        if checkpointer.all_damaged():
+            raise RestoreRefusedError(
+                f"All checkpoints of job {options.job_name!r} in {home.directory} are damaged; the log names them.",
+                action="Delete that directory to begin anew, or from a savepoint.",
+            )
         if manifest is not None:
             _LOG.warning(
                 "Job %r goes on from checkpoint %d in %s, where a run of it was cut off. (To begin anew, delete that "

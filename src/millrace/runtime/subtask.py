@@ -286,12 +286,16 @@ class Subtask:
     def _snapshot(self, report: SubtaskReport) -> None:
         watermarks = {node.state_id: self.operators[node.id].watermark for node in self.vertex.nodes}
         self._time.update([json.dumps({"clock": self.clock.snapshot(), "operators": watermarks})])
-        attempt = f"{self.settings.run}.{self.settings.attempt}.{self.outbox.attempt}"
+        attempt = self._attempt()
         report.state = self.state.snapshot(self.epoch.number, attempt)
         report.described = self.state.describe()
         if self.epoch.savepoint is not None:
             target = open_files(self.epoch.savepoint)
             report.savepoint = self.state.write_savepoint(target, self.epoch.number, attempt)
+
+    def _attempt(self) -> str:
+        """Unlike that of every other attempt at this subtask, also of earlier processes."""
+        return f"{self.settings.run}.{self.settings.attempt}.{self.outbox.attempt}"
 
     def _report_operator(self, report: SubtaskReport, node_id: int, operator: Operator) -> None:
         context = operator.context
@@ -331,7 +335,7 @@ class Subtask:
     def feed_back(self, head: int, payload: bytes) -> None:
         """Keep something for the head of an iteration in the next epoch."""
         earlier = self._feedback.setdefault(head, [])
-        name = f"{self.epoch.number}-{self.outbox.attempt}-{self.vertex.id}-{len(earlier)}.feedback"
+        name = f"{self.epoch.number}-{self._attempt()}-{self.vertex.id}-{len(earlier)}.feedback"
         path = str(PurePosixPath("feedback", str(head), str(self.index), name))
         self._files.write(path, payload)
         earlier.append(path)

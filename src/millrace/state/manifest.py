@@ -146,14 +146,15 @@ def latest_manifest(files: JobFiles) -> tuple[Manifest | None, list[StateCorrupt
 
 
 def garbage(files: JobFiles, manifests_to_keep: Iterable[Manifest]) -> list[str]:
-    """The state files that none of these manifests needs, and that none to come can need.
+    """The files of state and iterations that none of these manifests needs, and that none to come can need.
 
     A file of an epoch after the newest manifest may be about to be named by the next one, and is left alone.
     """
     kept = list(manifests_to_keep)
     needed = set().union(*(manifest.files() for manifest in kept))
     newest = max((manifest.epoch for manifest in kept), default=-1)
-    return [path for path in files.list("state") if path not in needed and _epoch_of(path) <= newest]
+    found = [*files.list("state"), *files.list("feedback")]
+    return [path for path in found if path not in needed and _epoch_of(path) <= newest]
 
 
 def _epoch_of(path: str) -> int:

@@ -19,7 +19,7 @@ from millrace.state.delta import Fragment, Part
 from millrace.state.disk_backend import CHUNK, DiskBackend
 from millrace.state.disk_files import fetch
 from millrace.state.disk_store import LocalStore
-from millrace.state.errors import StateCorruptedError, StatePickleError
+from millrace.state.errors import StateCorruptedError, StateError, StatePickleError
 from millrace.state.files import JobFiles
 from millrace.state.fragments import apply_fragment, decode_columns, encode_columns, where
 from millrace.state.generic import generic_table, types_of
@@ -149,8 +149,12 @@ def open_tables(parts: list[Part], clock: Clock, *, allow_pickle: bool) -> dict[
     tables = {}
     for address, chain in fragments.items():
         meta = {**chain[-1].meta, "ttl": any(fragment.meta.get("ttl") for fragment in chain)}
-        # The newest type of each role: a job that goes on with changed code has older files of another.
-        table = tables[address] = generic_table(meta, types_of(reversed(chain), allow_pickle), clock)
+        try:
+            # The newest type of each role: a job that goes on with changed code has older files of another.
+            table = tables[address] = generic_table(meta, types_of(reversed(chain), allow_pickle), clock)
+        except StateError as error:
+            error.message = f"{where(address[0], address[2])}: {error.message}"
+            raise
         for fragment in chain:
             as_read = {**fragment.meta, "kind": table.kind}
             apply_fragment(table, fragment._replace(meta=as_read), allow_pickle=allow_pickle)

@@ -109,7 +109,7 @@ def _time(key: time) -> bytes:
 
 
 def _timedelta(key: timedelta) -> bytes:
-    return b"l" + _LONG.pack(key // _MICROSECOND)
+    return b"l" + _int(key // _MICROSECOND)
 
 
 def _uuid(key: UUID) -> bytes:

@@ -14,7 +14,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from millrace.state.backends import BackendSpec
-from millrace.state.codec import ColumnCodec, type_of_column
+from millrace.state.codec import ALLOW_PICKLE, ColumnCodec, type_of_column
 from millrace.state.delta import Fragment, Part
 from millrace.state.disk_backend import CHUNK, DiskBackend
 from millrace.state.disk_files import fetch
@@ -132,7 +132,7 @@ class Restore:
 def _refuse_pickle(place: str) -> None:
     raise StatePickleError(
         f"{place} was pickled, and loading a pickle can run any code that its author chose",
-        action="Allow it only for files whose origin you trust.",
+        action=f"Set {ALLOW_PICKLE} to true, but only for files whose origin you trust.",
     )
 
 

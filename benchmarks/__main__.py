@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import sys
 
-from benchmarks import keyed_sum, latency, startup, stateless_chain
+from benchmarks import checkpointing, keyed_sum, latency, recovery, startup, stateless_chain
 
 WORKLOADS = {
     "keyed_sum": keyed_sum.run,
+    "checkpointing": checkpointing.run,
+    "recovery": recovery.run,
     "stateless_chain": stateless_chain.run,
     "latency": latency.run,
     "startup": startup.run,

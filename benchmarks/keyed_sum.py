@@ -40,7 +40,11 @@ class RunningSum(KeyedProcessFunction):
 
 def job(size: int) -> None:
     """The workload on Spark."""
-    env = StreamExecutionEnvironment.get_execution_environment()
+    run_in(StreamExecutionEnvironment.get_execution_environment(), size)
+
+
+def run_in(env: StreamExecutionEnvironment, size: int) -> None:
+    """The workload in an environment."""
     env.set_parallelism(2)
     records = env.from_sequence(0, size - 1).map(make)
     records.key_by(select).process(RunningSum()).sink_to(DiscardingSink())

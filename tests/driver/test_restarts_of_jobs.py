@@ -222,7 +222,7 @@ def test_a_savepoint_that_is_asked_for_during_the_pause_fails_when_the_job_ends(
     job = waiting_job(tmp_path)
     asked = job.trigger_savepoint(str(tmp_path / "savepoints"))
     job.cancel().result(10)
-    with pytest.raises(MillraceError, match="ended before the savepoint"):
+    with pytest.raises(MillraceError, match="ended before a savepoint was taken"):
         asked.result(10)
 
 

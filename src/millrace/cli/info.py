@@ -11,7 +11,7 @@ from typing import Any
 from millrace.cli.options import Verbs, add_script_options, configuration_of, python_path_of
 from millrace.cli.script import run_script
 from millrace.common.completable_future import CompletableFuture
-from millrace.common.errors import NotSupportedError, ProgramError
+from millrace.common.errors import ProgramError
 from millrace.common.job_client import JobClient, JobRestart
 from millrace.common.job_execution_result import JobExecutionResult
 from millrace.common.job_id import JobID
@@ -42,7 +42,7 @@ def act(options: argparse.Namespace) -> int:
     """
     executor = PlanningExecutor()
     try:
-        _build(options, executor)
+        build_jobs(options, executor)
     finally:
         for graph in executor.graphs:
             print(plan_json(graph) if options.json else f"Job {graph.name!r}\n\n{draw_plan(graph)}")
@@ -53,7 +53,8 @@ def act(options: argparse.Namespace) -> int:
     return 0
 
 
-def _build(options: argparse.Namespace, executor: PlanningExecutor) -> None:
+def build_jobs(options: argparse.Namespace, executor: PlanningExecutor) -> None:
+    """Run the script; its jobs go to the executor, and what it prints to standard error."""
     from millrace.datastream._defaults import EnvironmentDefaults, use_environment_defaults
 
     defaults = EnvironmentDefaults(configuration_of(options), lambda: executor)
@@ -76,6 +77,10 @@ class PlanningExecutor:
         """There is nothing to give back."""
 
 
+# What a script is told that asks for a savepoint, so that it comes to its end.
+_NO_SAVEPOINT = "(no savepoint: the job was only looked at)"
+
+
 class PlannedJob(JobClient):
     """A job that was only looked at: it is finished, and nothing came out of it."""
 
@@ -94,10 +99,10 @@ class PlannedJob(JobClient):
     def stop_with_savepoint(
         self, advance_to_end_of_event_time: bool, savepoint_directory: str | None = None
     ) -> CompletableFuture[str]:
-        raise NotSupportedError("A job that is only looked at has no savepoint.")
+        return CompletableFuture.completed(_NO_SAVEPOINT)
 
     def trigger_savepoint(self, savepoint_directory: str | None = None) -> CompletableFuture[str]:
-        raise NotSupportedError("A job that is only looked at has no savepoint.")
+        return CompletableFuture.completed(_NO_SAVEPOINT)
 
     def get_accumulators(self) -> CompletableFuture[dict[str, Any]]:
         return CompletableFuture.completed({})

@@ -269,7 +269,8 @@ def _enum_name(member: Enum) -> str:
 def _(type_info: EnumTypeInfo) -> Plan:
     if issubclass(type_info.enum_class, Flag):
         return Plan(int, _each(lambda member: member.value), _each(type_info.enum_class))
-    return Plan(str, _each(_enum_name), _each(type_info.enum_class.__getitem__))
+    # Not `enum_class.__getitem__`: that of an enum of strings is that of its strings.
+    return Plan(str, _each(_enum_name), _each(type_info.enum_class.__members__.__getitem__))
 
 
 @plan_for.register(ListTypeInfo)

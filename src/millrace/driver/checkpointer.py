@@ -45,6 +45,7 @@ class Checkpointer:
         self._kept: dict[int, Manifest] = {}
         self._bad: set[int] = set()
         self._failures = 0
+        self.newest_taken: Manifest | None = None
         self.completed = 0
         self.aborted = 0
 
@@ -71,6 +72,7 @@ class Checkpointer:
         self._failures = 0
         self._kept[manifest.epoch] = manifest
         self._bad.discard(manifest.epoch)
+        self.newest_taken = manifest
         self.completed = manifest.epoch
         self._forget_old()
         return True
@@ -128,6 +130,7 @@ class Checkpointer:
             self._kept.pop(epoch, None)
             self._bad.discard(epoch)
         self._started = self._clock()
+        self.newest_taken = manifest
         self.sweep(set())
 
     # --- files ----------------------------------------------------------------------------------------------------

@@ -248,7 +248,8 @@ def _described(reports: Iterable[SubtaskReport]) -> dict[str, list[StateMeta]]:
             for state in states:
                 before = known.get((state.section, state.name))
                 entries = state.entries + (before.entries if before is not None else 0)
-                known[state.section, state.name] = structs.replace(state, entries=entries)
+                queryable = state.queryable or (before.queryable if before is not None else None)
+                known[state.section, state.name] = structs.replace(state, entries=entries, queryable=queryable)
     return {uid: list(states.values()) for uid, states in found.items()}
 
 

@@ -7,10 +7,10 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import Any
 
 from millrace.common.completable_future import CompletableFuture
-from millrace.common.errors import JobCancelledError, JobExecutionError, MillraceError
+from millrace.common.errors import JobCancelledError, JobExecutionError, MillraceError, ProgramError
 from millrace.common.job_client import JobClient, JobRestart
 from millrace.common.job_execution_result import JobExecutionResult
 from millrace.common.job_id import JobID
@@ -20,9 +20,11 @@ from millrace.driver.coordinator import Coordinator, EpochRejectedError, EpochRe
 from millrace.driver.delivery import Delivery
 from millrace.driver.home import JobHome, OwnerChangedError
 from millrace.driver.job_state import JobState, manifest_of
-from millrace.driver.pacing import Pacer
+from millrace.driver.job_view import JobView
+from millrace.driver.queryable import QueryableStateServer, queryable_options_from
 from millrace.driver.restarts import restart_strategy_of
 from millrace.driver.restoring import Origin, RestoreRefusedError, job_state_of
+from millrace.driver.runner import CancelledError, JobStopped, Runner, TaskFailedError
 from millrace.driver.savepoints import SavepointError, SavepointRequest, SavepointRequests, complete_savepoint
 from millrace.graph.job_graph import JobPlan
 from millrace.graph.job_options import JobOptions
@@ -37,41 +39,6 @@ _LOG = logging.getLogger("millrace.job")
 
 # How often an epoch whose reports do not fit together is run again before the job fails.
 _REJECTIONS = 3
-
-# With nothing to read, an epoch is run this often (in seconds) for processing-time timers and idle sources.
-HEARTBEAT = 0.2
-
-# How long the loop sleeps when there is nothing to read: below what anyone notices in an epoch's latency.
-_POLL = 0.005
-
-
-class TaskFailedError(Exception):
-    """A runner's epoch ended because a task failed."""
-
-    def __init__(self, failure: TaskFailure) -> None:
-        super().__init__(failure.message)
-        self.failure = failure
-
-
-class CancelledError(Exception):
-    """A runner's epoch ended because the job was cancelled."""
-
-
-class JobStopped(Exception):
-    """Ends a loop: the job has its savepoint, and was asked to stop with it."""
-
-
-class Runner(Protocol):
-    """Runs epochs: on Spark, or in one process for tests."""
-
-    def run(self, epoch: EpochInput) -> list[bytes]:
-        """Run an epoch and give back what its tasks report. Raises TaskFailedError or CancelledError."""
-
-    def cancel(self) -> None:
-        """End the epoch that is running, from another thread."""
-
-    def close(self) -> list[str]:
-        """Close the functions and leave nothing behind; the errors that closing brought are given back."""
 
 
 # Drives a job's epochs until it ends.
@@ -113,6 +80,8 @@ class JobRun(JobClient):
         self._restarts: list[JobRestart] = []
         self._delivery = Delivery(plan, options)
         self._began_from = began_from
+        queryable = queryable_options_from(options.configuration)
+        self.queryable_state = None if queryable is None else QueryableStateServer(queryable)
         self._has_listeners = any(is_listener(node.operator.function) for v in plan.vertices for node in v.nodes)
         self._told = 0, 0
         self._started = time.time()
@@ -128,7 +97,13 @@ class JobRun(JobClient):
     def start(self, make_attempt: Callable[[JobRun], tuple[Runner, Loop]]) -> None:
         """Run the job in a thread. What goes wrong in making the first attempt is raised here."""
         self._make_attempt = make_attempt
-        self.runner, loop = make_attempt(self)
+        if self.queryable_state is not None:
+            self.queryable_state.start().register(JobView(self))
+        try:
+            self.runner, loop = make_attempt(self)
+        except BaseException:
+            self._close_queryable_state()
+            raise
         self._thread = threading.Thread(
             target=self._run, args=(loop,), name=f"millrace-{self.options.job_name}", daemon=True
         )
@@ -210,7 +185,7 @@ class JobRun(JobClient):
     def _finish(self, error: BaseException | None) -> None:
         if error is not None:
             error = self._final_error(error)
-        self.savepoints.close()
+        self.savepoints.close(error)
         cancelled = isinstance(error, JobCancelledError)
         status = JobStatus.FINISHED if error is None else JobStatus.CANCELED if cancelled else JobStatus.FAILED
         try:
@@ -220,6 +195,7 @@ class JobRun(JobClient):
 
     def _tell_the_end(self, status: JobStatus, error: BaseException | None) -> None:
         self.status = status
+        self._close_queryable_state()
         if error is None:
             runtime = int((time.time() - self._started) * 1000)
             accumulators = self.coordinator.accumulator_results()
@@ -227,6 +203,10 @@ class JobRun(JobClient):
         else:
             self._future.set_exception(error)
         self._delivery.end(error)
+
+    def _close_queryable_state(self) -> None:
+        if self.queryable_state is not None:
+            self.queryable_state.close()
 
     def _keeps_files(self, status: JobStatus) -> bool:
         retention = "never" if self.options.checkpoints is None else self.options.checkpoints.retention
@@ -361,6 +341,14 @@ class JobRun(JobClient):
     def get_restarts(self) -> CompletableFuture[list[JobRestart]]:
         return CompletableFuture.completed(list(self._restarts))
 
+    def get_queryable_state_address(self) -> tuple[str, int, str]:
+        """Where to query the job's state, if `queryable-state.enable` is on: host, port and token."""
+        if self.queryable_state is None:
+            raise ProgramError(
+                "The state of this job cannot be queried.", action="Set queryable-state.enable to true."
+            )
+        return (*self.queryable_state.address, self.queryable_state.token)
+
     def cancel(self) -> CompletableFuture[None]:
         """Stop the job; the future is done when nothing of it is left."""
         done: CompletableFuture[None] = CompletableFuture()
@@ -376,34 +364,6 @@ class JobRun(JobClient):
 
     def trigger_savepoint(self, savepoint_directory: str | None = None) -> CompletableFuture[str]:
         return self.savepoints.ask(savepoint_directory)
-
-
-def run_bounded(job: JobRun) -> None:
-    """The loop of a program whose sources all end."""
-    last = time.monotonic()
-    pacer = None
-    if job.checkpointer is not None and job.options.checkpoints is not None and job.options.epoch_records is None:
-        pacer = Pacer(job.options.checkpoints.interval / 1000)
-        job.coordinator.limit(pacer.records)
-    while True:
-        now = int(time.time() * 1000)
-        heartbeat = job.savepoints.waiting() or time.monotonic() - last >= HEARTBEAT
-        planned = job.coordinator.next_epoch(now, heartbeat)
-        if planned is None:
-            if job.cancelled.wait(_POLL):
-                raise CancelledError
-            continue
-        epoch, ends = planned
-        began = time.monotonic()
-        try:
-            job.run_epoch(epoch, ends)
-        except JobStopped:
-            return
-        last = time.monotonic()
-        if pacer is not None:
-            job.coordinator.limit(pacer.after(last - began))
-        if epoch.final:
-            return
 
 
 # Errors after which another attempt could not do better.

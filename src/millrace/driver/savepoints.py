@@ -52,6 +52,7 @@ class SavepointRequests:
         self._waiting: deque[SavepointRequest] = deque()
         self._lock = threading.Lock()
         self._closed = False
+        self._cause: BaseException | None = None
 
     def ask(self, directory: str | None, *, stop: bool = False, drain: bool = False) -> CompletableFuture[str]:
         """Ask for a savepoint below a directory."""
@@ -65,7 +66,7 @@ class SavepointRequests:
         request = SavepointRequest(path, stop, drain)
         with self._lock:
             if self._closed:
-                request.future.set_exception(SavepointError("The job has ended; there is nothing to save."))
+                request.future.set_exception(self._ended())
             else:
                 self._waiting.append(request)
         return request.future
@@ -85,13 +86,18 @@ class SavepointRequests:
             request.future.set_exception(error)
         return None
 
-    def close(self) -> None:
-        """The job has ended: nobody waits any longer."""
+    def close(self, cause: BaseException | None) -> None:
+        """The job has ended, perhaps with an error: nobody waits any longer."""
         with self._lock:
-            self._closed = True
+            self._closed, self._cause = True, cause
             waiting, self._waiting = list(self._waiting), deque()
         for request in waiting:
-            request.future.set_exception(SavepointError("The job ended before the savepoint was taken."))
+            request.future.set_exception(self._ended())
+
+    def _ended(self) -> SavepointError:
+        if self._cause is None:
+            return SavepointError("The job has ended; there is nothing to save.")
+        return SavepointError(f"The job ended before a savepoint was taken: {self._cause}")
 
 
 def _refusal(path: str) -> SavepointError | None:

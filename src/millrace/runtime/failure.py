@@ -9,7 +9,6 @@ import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from millrace.common.errors import MillraceError, short_repr
@@ -94,7 +93,7 @@ def describe_failure(error: BaseException, subtask: str) -> TaskFailure:
         return TaskFailure(type(error).__name__, str(error), "", "", "", None, text, subtask, user_code=False)
     cause = error.cause
     name, defined = describe_function(error.function)
-    lines = _user_frames(cause.__traceback__)
+    lines = _user_frames(cause)
     location = f"{lines[-1].filename}:{lines[-1].lineno}" if lines else defined
     text = _traceback(lines, cause)
     function = f"{error.what} {name}".strip()
@@ -117,13 +116,15 @@ def _traceback(lines: list[traceback.FrameSummary], cause: BaseException) -> str
     return "" if isinstance(cause, MillraceError) else "".join(traceback.format_exception(cause))
 
 
-def _user_frames(trace: TracebackType | None) -> list[traceback.FrameSummary]:
-    """The frames of a traceback from the user's first one on: what is above them is ours."""
-    frames = traceback.extract_tb(trace)
-    for position, frame in enumerate(frames):
-        if not frame.filename.startswith(_OWN_CODE):
-            return list(frames[position:])
-    return []
+def _user_frames(cause: BaseException) -> list[traceback.FrameSummary]:
+    """The frames from the user's first one on: what is above them is ours. Of an error that we raise ourselves, only
+    the user's count: where we noticed it helps nobody."""
+    frames = traceback.extract_tb(cause.__traceback__)
+    users = [position for position, frame in enumerate(frames) if not frame.filename.startswith(_OWN_CODE)]
+    if not users:
+        return []
+    end = users[-1] + 1 if isinstance(cause, MillraceError) else len(frames)
+    return list(frames[users[0] : end])
 
 
 def resolve(function: Any, method: str) -> Callable[..., Any]:

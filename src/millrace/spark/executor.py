@@ -7,7 +7,8 @@ from collections.abc import Mapping
 
 from pyspark.sql import DataFrame, SparkSession
 
-from millrace.driver.job import JobRun, Loop, run_bounded
+from millrace.driver.bounded_loop import run_bounded
+from millrace.driver.job import JobRun, Loop
 from millrace.driver.opening import open_job
 from millrace.driver.settings import job_settings
 from millrace.graph.job_graph import JobPlan

@@ -10,7 +10,8 @@ import cloudpickle
 from pyspark.sql import DataFrame, SparkSession
 
 from millrace.common.errors import MillraceError
-from millrace.driver.job import CancelledError, JobRun, TaskFailedError
+from millrace.driver.job import JobRun
+from millrace.driver.runner import CancelledError, TaskFailedError
 from millrace.runtime.epoch import EpochInput, JobSettings, SubtaskId
 from millrace.runtime.failure import TaskFailure
 from millrace.runtime.shipping import ShippedJob, ship

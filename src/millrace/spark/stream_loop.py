@@ -17,7 +17,8 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from millrace.driver.job import CancelledError, JobRun, JobStopped
+from millrace.driver.job import JobRun
+from millrace.driver.runner import CancelledError, JobStopped
 from millrace.runtime.sources.base import Offset
 from millrace.spark.own_source import register
 from millrace.spark.planners import PLANNERS

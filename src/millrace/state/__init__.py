@@ -56,6 +56,8 @@ from millrace.state.manifest import (
     write_manifest,
 )
 from millrace.state.operator_state import OperatorStateBackend, redistribute_list, redistribute_union
+from millrace.state.savepoint import Savepoint
+from millrace.state.savepoint_views import KeyedStateView, OperatorStateView, TimersView
 from millrace.state.subtask import OperatorBackends, SubtaskState
 from millrace.state.tables import Clock, KeyContext
 from millrace.state.timers import OperatorTimers, Timer, TimerTable
@@ -73,6 +75,7 @@ __all__ = [
     "KeyRouter",
     "KeyedStateBackend",
     "KeyedStateStore",
+    "KeyedStateView",
     "ListState",
     "ListStateDescriptor",
     "Manifest",
@@ -83,10 +86,12 @@ __all__ = [
     "OperatorMeta",
     "OperatorStateBackend",
     "OperatorStateStore",
+    "OperatorStateView",
     "OperatorTimers",
     "ReadOnlyBroadcastState",
     "ReducingState",
     "ReducingStateDescriptor",
+    "Savepoint",
     "State",
     "StateCorruptedError",
     "StateDescriptor",
@@ -101,6 +106,7 @@ __all__ = [
     "SubtaskState",
     "Timer",
     "TimerTable",
+    "TimersView",
     "ValueState",
     "ValueStateDescriptor",
     "Version",

@@ -2,7 +2,8 @@
 
 Four encodings: `typed` (by the type information that the descriptor names), `int64`, `plain` (MessagePack, for
 untyped columns that hold nothing but None, bools, 64-bit ints, floats, strings and bytes) and `pickle` for the rest.
-The reader goes by what the file says, never by what it hopes; a pickle is loaded only where that was allowed.
+The reader goes by what the file says, never by what it hopes; a pickle is loaded only where that was allowed. What was
+written as another type than the program declares is read as it was written and then converted (`evolution`).
 """
 
 from __future__ import annotations
@@ -18,8 +19,30 @@ import msgspec
 
 from millrace.common import pickling
 from millrace.common.errors import MillraceError, TypeMismatchError
-from millrace.common.typeinfo import type_from_json
-from millrace.state.errors import StateCorruptedError, StateEncodingError, StatePickleError, StateTypeError
+from millrace.common.typeinfo import (
+    ResolveClass,
+    TypeInformation,
+    Types,
+    classes_named,
+    declared_classes,
+    stand_in_classes,
+    type_from_json,
+)
+from millrace.state.conversions import KEEP_THE_TYPE, coerced, past_none
+from millrace.state.errors import (
+    StateCorruptedError,
+    StateEncodingError,
+    StateError,
+    StatePickleError,
+    StateTypeError,
+)
+from millrace.state.evolution import Evolution, compare_types
+
+# The setting that lets a savepoint's pickles be loaded.
+ALLOW_PICKLE = "state.savepoint.allow-pickle"
+
+# What must keep equality and hash when its type changes, and how messages speak of it.
+KEY_ROLES = {"key": "the key", "ns": "the namespace", "entry": "the key of the map"}
 
 _PLAIN_TYPES = frozenset({type(None), bool, int, float, str, bytes})
 _MASK_LENGTH = struct.Struct("<I")
@@ -83,12 +106,12 @@ class ColumnCodec:
                 action="Declare the state's type to fit its values, or convert them before update().",
             ) from error
 
-    def decode(self, column: EncodedColumn, *, allow_pickle: bool) -> list[Any]:
-        """The values of a column that this, or a similar, codec wrote."""
+    def decode(self, column: EncodedColumn, *, allow_pickle: bool, role: str = "value") -> list[Any]:
+        """The values of a column that this, or a similar, codec wrote. `role` says what they are to the state."""
         if column.pickled and not allow_pickle:
             raise _pickle_refused()
         try:
-            return self._decode(column, allow_pickle)
+            return self._decode(column, allow_pickle, role)
         except MillraceError:
             raise
         except Exception as error:
@@ -96,39 +119,32 @@ class ColumnCodec:
                 f"a column cannot be decoded as {column.encoding}: {type(error).__name__}: {error}"
             ) from error
 
-    def _decode(self, column: EncodedColumn, trusted: bool) -> list[Any]:
-        values: list[Any]
+    def _decode(self, column: EncodedColumn, trusted: bool, role: str) -> list[Any]:
         if column.encoding == "typed":
-            values = self._decode_typed(column, trusted)
-        elif column.encoding == "int64":
+            return self._decode_typed(column, trusted, role)
+        if column.encoding == "int64":
             return decode_int64(column.data)
-        elif column.encoding == "plain":
-            values = msgspec.msgpack.decode(column.data)
+        values: list[Any]
+        if column.encoding == "plain":
+            values = msgspec.msgpack.decode(column.data, type=list)
         elif column.encoding == "pickle" and column.pickled:
             values = pickle.loads(column.data)
         else:
             raise StateCorruptedError(f"unknown encoding {column.encoding!r}")
-        return values
+        own = self.type_info
+        return values if own is None else past_none(lambda given: coerced(own, given, key=role in KEY_ROLES), values)
 
-    def _decode_typed(self, column: EncodedColumn, trusted: bool) -> list[Any]:
+    def _decode_typed(self, column: EncodedColumn, trusted: bool, role: str) -> list[Any]:
         mask, data = _unmask(column.data)
         own = self.type_info
         if own is not None and column.type_json == self._type_json and (trusted or not own.uses_pickle()):
             values = own.decode_batch(data)
+        elif own is None:
+            resolve = import_class if trusted else _refuse_class
+            values = _writer_type(column.type_json, resolve, trusted).decode_batch(data)
         else:
-            values = self._migrate(_writer_type(column.type_json, trusted).decode_batch(data), column)
+            values = _migrated(column.type_json, own, data, trusted, role)
         return values if mask is None else _fill([None if byte else 0 for byte in mask], values)
-
-    def _migrate(self, values: list[Any], column: EncodedColumn) -> list[Any]:
-        if self.type_info is None:
-            return values
-        try:
-            return self.type_info.coerce_batch(values)
-        except TypeMismatchError as error:
-            raise StateTypeError(
-                f"state written as {column.type_json} does not fit {self._type_json}: {error.args[0]}",
-                action="Keep the old type, or start this operator's state anew under another uid.",
-            ) from error
 
 
 class Int64Codec(ColumnCodec):
@@ -172,18 +188,84 @@ def _pickle(values: list[Any]) -> bytes:
         ) from error
 
 
-def _writer_type(type_json: dict[str, Any] | None, trusted: bool) -> BatchType:
+def _migrated(
+    type_json: dict[str, Any] | None, own: BatchType, data: bytes, trusted: bool, role: str
+) -> list[Any]:
+    """Values that were written as another type."""
+    if type_json is None or not isinstance(own, TypeInformation):
+        said = "no type" if type_json is None else f"the type {type_json}"
+        raise StateTypeError(f"it was written as {said}, where {own.to_json()} is declared", action=KEEP_THE_TYPE)
+    _writer_type(type_json, stand_in_classes(type_json), trusted)  # whether it is a type at all, and may be read
+    evolution = compare_types(type_json, own, key=role in KEY_ROLES)
+    if evolution.verdict == "refused":
+        subject = f"{KEY_ROLES[role]}: " if role in KEY_ROLES else ""
+        raise StateTypeError(f"{subject}{evolution.reason}", action=evolution.action)
+    resolve = _classes_for(type_json, own, evolution, trusted)
+    values = _writer_type(type_json, resolve, trusted).decode_batch(data)
+    return past_none(evolution.convert, values)
+
+
+def _classes_for(
+    type_json: dict[str, Any], declared: TypeInformation, evolution: Evolution, trusted: bool
+) -> ResolveClass:
+    """The declared class where nothing about it changed; one that only the file names if that may be imported; and
+    else a stand-in, whose values are converted."""
+    same = dict(classes_named(declared.to_json()))
+    own = declared_classes(declared)
+    stand_in = stand_in_classes(type_json)
+    written = dict(classes_named(type_json))
+
+    def resolve(module: str, qualname: str) -> type:
+        name = (module, qualname)
+        if name in own and same[name] == written[name]:
+            return own[name]
+        if name in evolution.classes and name not in own:
+            return (import_class if trusted else _refuse_class)(module, qualname)
+        return stand_in(module, qualname)
+
+    return resolve
+
+
+def _writer_type(type_json: dict[str, Any] | None, resolve: ResolveClass, trusted: bool) -> BatchType:
     if type_json is None:
         raise StateCorruptedError("a typed column does not name its type")
-    writer: BatchType = type_from_json(type_json, import_class if trusted else _refuse_class)
+    try:
+        writer: BatchType = type_from_json(type_json, resolve)
+    except StateError:
+        raise
+    except (MillraceError, LookupError, TypeError, ValueError, AttributeError, RecursionError) as error:
+        raise StateCorruptedError(f"the type of a column is not understood: {error}") from error
     if not trusted and writer.uses_pickle():  # Whatever the column says of itself: it may have been forged.
         raise _pickle_refused()
     return writer
 
 
 def type_of_column(column: EncodedColumn, trusted: bool) -> BatchType | None:
-    """The type that a column was written with, or None if it had none."""
-    return None if column.type_json is None else _writer_type(column.type_json, trusted)
+    """The type that a column was written with, around stand-ins for its classes; None if it had none.
+
+    Whoever rewrites or shows state that no program declares needs no class: a stand-in hashes, compares and is written
+    as the real one. Where pickle is allowed, the real class is taken if it still is as it was.
+    """
+    if column.type_json is None:
+        return None
+    stand_in = stand_in_classes(column.type_json)
+    resolve = stand_in if not trusted else _real_classes(column.type_json, stand_in)
+    return _writer_type(column.type_json, resolve, trusted)
+
+
+def _real_classes(type_json: dict[str, Any], stand_in: ResolveClass) -> ResolveClass:
+    written = dict(classes_named(type_json))
+
+    def resolve(module: str, qualname: str) -> type:
+        said = written[module, qualname]
+        try:
+            cls = import_class(module, qualname)
+            now = Types.ENUM(cls) if said["type"] == "ENUM" else Types.DATACLASS(cls)
+        except Exception:  # it is gone, or no longer what it was; its module may even fail
+            return stand_in(module, qualname)
+        return cls if now.to_json() == said else stand_in(module, qualname)
+
+    return resolve
 
 
 def import_class(module: str, qualname: str) -> type:
@@ -199,16 +281,16 @@ def import_class(module: str, qualname: str) -> type:
 def _pickle_refused() -> StatePickleError:
     return StatePickleError(
         "this state was pickled, and loading a pickle can run any code that its author chose",
-        action="Set state.savepoint.allow-pickle to true if you trust where it comes from, or give the state a type "
-        "and write it anew.",
+        action=f"Set {ALLOW_PICKLE} to true, but only for files whose origin you trust; state that has a type needs "
+        "no pickle.",
     )
 
 
 def _refuse_class(module: str, qualname: str) -> type:
     raise StatePickleError(
         f"this state is of the class {module}.{qualname}, and importing that runs code that the file names",
-        action="Declare the state with that type in the program, or set state.savepoint.allow-pickle to true if you "
-        "trust where it comes from.",
+        action=f"Declare the state with that type in the program, or set {ALLOW_PICKLE} to true for files that you "
+        "trust.",
     )
 
 

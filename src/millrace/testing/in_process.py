@@ -9,8 +9,10 @@ import itertools
 from collections.abc import Iterable
 from dataclasses import replace
 
-from millrace.driver.job import JobRun, Loop, TaskFailedError, run_bounded
+from millrace.driver.bounded_loop import run_bounded
+from millrace.driver.job import JobRun, Loop
 from millrace.driver.opening import open_job
+from millrace.driver.runner import TaskFailedError
 from millrace.driver.settings import job_settings
 from millrace.graph.job_options import JobOptions
 from millrace.graph.stream_graph import StreamGraph

@@ -67,11 +67,15 @@ class DataclassTypeInfo(TypeInformation):
 
     def to_json(self) -> dict[str, Any]:
         fields = zip(self._names, self._types, self._optional, strict=True)
+        identity = {field.name: _identity(field) for field in dataclasses.fields(self.cls)}
         return {
             "type": self.tag,
             "module": self.cls.__module__,
             "qualname": self.cls.__qualname__,
-            "fields": [{"name": name, "type": kind.to_json(), "optional": opt} for name, kind, opt in fields],
+            "fields": [
+                {"name": name, "type": kind.to_json(), "optional": opt, **identity.get(name, {})}
+                for name, kind, opt in fields
+            ],
         }
 
     def uses_pickle(self) -> bool:
@@ -133,3 +137,9 @@ class DataclassTypeInfo(TypeInformation):
         fields = zip(self._names, self._types, self._optional, strict=True)
         shown = ", ".join(f"{name}: {kind!r}{'?' if optional else ''}" for name, kind, optional in fields)
         return f"{self.cls.__qualname__}({shown})"
+
+
+def _identity(field: dataclasses.Field[Any]) -> dict[str, bool]:
+    """How a field takes part in `==` and `hash`, where it is not as usual: what decides where a key's state is."""
+    said = {} if field.compare else {"compare": False}
+    return said if field.hash is None else {**said, "hash": field.hash}

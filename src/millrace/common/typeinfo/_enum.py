@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from enum import Enum
+from enum import Enum, Flag
 from typing import Any
 
 from ..errors import ProgramError
@@ -36,6 +36,7 @@ class EnumTypeInfo(TypeInformation):
             "type": self.tag,
             "module": self.enum_class.__module__,
             "qualname": self.enum_class.__qualname__,
+            **_members(self.enum_class),
         }
 
     def _coerce_exact(self, values: Column, kinds: set[type]) -> Column | None:
@@ -48,3 +49,20 @@ class EnumTypeInfo(TypeInformation):
 
     def __repr__(self) -> str:
         return f"Enum<{self.enum_class.__qualname__}>"
+
+
+def _members(cls: type[Enum]) -> dict[str, Any]:
+    """The members by name, and by value where members equal their values or are made of bits."""
+    members = [member for name, member in cls.__members__.items() if member.name == name]
+    names = [member.name for member in members]
+    base = next((kind for kind in (int, str) if issubclass(cls, kind)), None)
+    if base is None and not issubclass(cls, Flag):
+        return {"members": names}
+    said = {"flag": True} if issubclass(cls, Flag) else {}
+    plain = str if base is str else int
+    return {
+        "members": names,
+        **said,
+        **({"base": base.__name__} if base else {}),
+        "values": [plain(member.value) for member in members],
+    }

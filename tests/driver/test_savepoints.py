@@ -205,6 +205,16 @@ def test_the_savepoint_directory_may_be_a_setting(tmp_path: Path) -> None:
     finish(job)
 
 
+def test_a_relative_directory_is_the_programs_and_not_a_workers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    job, _ = start(tmp_path, 2, GatedSource(all_round_epochs(), 1))
+    path = job.stop_with_savepoint(False, "here").result(30)
+    finish(job)
+    assert path.startswith(f"{tmp_path}/here/savepoint-")
+
+
 def test_without_a_directory_a_savepoint_is_refused_and_the_job_goes_on(tmp_path: Path) -> None:
     job, source = start(tmp_path, 2, GatedSource(all_round_epochs(), 1))
     with pytest.raises(MillraceError, match=r"(?s)no directory for the savepoint.*savepoint-dir"):

@@ -222,7 +222,7 @@ def test_a_savepoint_that_is_asked_for_during_the_pause_fails_when_the_job_ends(
     job = waiting_job(tmp_path)
     asked = job.trigger_savepoint(str(tmp_path / "savepoints"))
     job.cancel().result(10)
-    with pytest.raises(MillraceError, match="ended before a savepoint"):
+    with pytest.raises(MillraceError, match="ended before a savepoint was taken"):
         asked.result(10)
 
 
@@ -427,6 +427,47 @@ def test_a_program_that_its_own_checkpoint_refuses_does_not_lose_it(tmp_path: Pa
         env = exponential(tmp_path)
         env.from_source(GatedSource(EPOCHS), timed(), "numbers", RECORD_TYPE).uid("other numbers").sink_to(LogSink())
     finish(submit(exponential(tmp_path)))
+    assert LogSink.records() == EXPECTED
+
+
+def test_a_job_that_cannot_be_started_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    lock = threading.Lock()
+    for env in (environment(tmp_path), environment()):
+        env.from_collection([1]).map(lambda number: (lock, number)).print()
+        with pytest.raises(MillraceError, match="cannot be shipped"):
+            env.execute("never")
+    assert [path for path in tmp_path.rglob("*") if path.is_file() or "millrace-" in path.name] == []
+
+
+def test_a_job_that_cannot_be_started_does_not_lose_what_a_killed_one_left(tmp_path: Path) -> None:
+    killed(tmp_path)
+    env = exponential(tmp_path)
+    lock = threading.Lock()
+    numbers = env.from_source(GatedSource(EPOCHS), timed(), "numbers", RECORD_TYPE).uid("numbers")
+    told = numbers.key_by(lambda value: value[0], Types.STRING()).process(Told(), Types.STRING()).uid("told")
+    told.map(lambda text: (lock, text)[1], Types.STRING()).sink_to(LogSink()).uid("log")
+    with pytest.raises(MillraceError, match="cannot be shipped"):
+        env.execute("told")
+    finish(submit(exponential(tmp_path)))
+    assert LogSink.records() == EXPECTED
+
+
+def test_what_a_killed_job_left_goes_before_the_savepoint_that_it_began_from(tmp_path: Path) -> None:
+    """The same command starts it again: with the same savepoint, from which it had begun."""
+    first = submit(exponential(tmp_path / "first"), GatedSource(EPOCHS, 1))
+    wait_for_epochs(first, 1)
+    path = first.stop_with_savepoint(False, str(tmp_path / "savepoints")).result(10)
+    finish(first)
+    begun = {"execution.state-recovery.path": path}
+    with Crashes() as crashes:
+        second = submit(exponential(tmp_path, **begun), source := GatedSource(EPOCHS, 4))
+        wait_for_epochs(second, 4)
+        crashes._at = crashes.taken + 1
+        source.allowed = 100
+        with pytest.raises(Crash):
+            finish(second)
+    finish(submit(exponential(tmp_path, **begun)))
     assert LogSink.records() == EXPECTED
 
 

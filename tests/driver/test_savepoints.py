@@ -205,6 +205,16 @@ def test_the_savepoint_directory_may_be_a_setting(tmp_path: Path) -> None:
     finish(job)
 
 
+def test_a_relative_directory_is_the_programs_and_not_a_workers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    job, _ = start(tmp_path, 2, GatedSource(all_round_epochs(), 1))
+    path = job.stop_with_savepoint(False, "here").result(30)
+    finish(job)
+    assert path.startswith(f"{tmp_path}/here/savepoint-")
+
+
 def test_without_a_directory_a_savepoint_is_refused_and_the_job_goes_on(tmp_path: Path) -> None:
     job, source = start(tmp_path, 2, GatedSource(all_round_epochs(), 1))
     with pytest.raises(MillraceError, match=r"(?s)no directory for the savepoint.*savepoint-dir"):
@@ -347,6 +357,24 @@ def test_an_operator_and_a_source_that_are_new_begin_without_state(tmp_path: Pat
     path = part_one(tmp_path)
     part_two(tmp_path, path, 3, with_an_operator_more)
     assert LogSink.records() == sorted([*undisturbed, "extra x 1", "extra x 2", "extra x 3"])
+
+
+def without_chains(env: StreamExecutionEnvironment, source: GatedSource) -> None:
+    env.disable_operator_chaining()
+    build_all_round(env, source)
+
+
+def with_an_operator_before(env: StreamExecutionEnvironment, source: GatedSource) -> None:
+    """All that have no uid would have another place now."""
+    env.from_collection(["first"]).map(lambda text: text).sink_to(LogSink())
+    build_all_round(env, source)
+
+
+@pytest.mark.parametrize("build", [without_chains, with_an_operator_before])
+def test_chains_and_places_in_the_program_may_change(tmp_path: Path, undisturbed: list[str], build: Any) -> None:
+    path = part_one(tmp_path)
+    part_two(tmp_path, path, 3, build)
+    assert [record for record in LogSink.records() if record != "first"] == undisturbed
 
 
 def test_an_operator_that_is_gone_is_refused_by_name_and_state(tmp_path: Path) -> None:
@@ -514,11 +542,13 @@ def with_pickles(env: StreamExecutionEnvironment, source: GatedSource) -> None:
     ).uid("log")
 
 
-def test_pickled_state_is_refused_unless_it_is_trusted(tmp_path: Path) -> None:
+def test_pickled_state_is_refused_unless_it_is_trusted(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     path = part_one(tmp_path, build=with_pickles)
+    caplog.set_level(logging.WARNING, "millrace.job")
     refused = r"(?s)'kept' of operator 'anything'.*pickled.*Action: .*state.savepoint.allow-pickle"
     with pytest.raises(MillraceError, match=refused):
         part_two(tmp_path, path, 3, with_pickles)
+    assert "restarts in" not in caplog.text, "trying again cannot help"
     part_two(tmp_path, path, 3, with_pickles, **ALLOW_PICKLE)
     assert "k6 12" in LogSink.records()
 

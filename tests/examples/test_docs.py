@@ -44,6 +44,20 @@ def test_the_quick_starts_plan_is_what_it_says(quickstart: str, capsys: pytest.C
     assert capsys.readouterr().out.rstrip().splitlines() == output_of("quickstart.md", "millrace info -p 2 job.py")
 
 
+def test_the_program_in_the_document_about_checkpoints_prints_what_it_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from millrace.datastream._defaults import EnvironmentDefaults, use_environment_defaults
+    from millrace.testing import InProcessExecutor
+
+    program = next(block for block in blocks("checkpoints.md", "python") if block.startswith("from pathlib"))
+    monkeypatch.chdir(tmp_path)
+    with use_environment_defaults(EnvironmentDefaults(make_executor=InProcessExecutor)):
+        exec(program, {"__name__": __name__})
+    printed = capsys.readouterr().out.strip()
+    assert f"It prints `{printed}`" in (DOCS / "checkpoints.md").read_text(encoding="utf-8")
+
+
 def test_the_tests_in_the_document_about_testing_pass() -> None:
     names: dict[str, object] = {"__name__": __name__}
     for block in blocks("testing.md", "python"):

@@ -71,8 +71,8 @@ class Checkpointer:
         self._ended = self._clock()
         self._failures = 0
         self._kept[manifest.epoch] = manifest
-        self.newest_taken = manifest
         self._bad.discard(manifest.epoch)
+        self.newest_taken = manifest
         self.completed = manifest.epoch
         self._forget_old()
         return True

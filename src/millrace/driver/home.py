@@ -111,6 +111,10 @@ class JobHome:
         finally:
             self._unlock()
 
+    def abandon(self) -> None:
+        """The job never began. What an earlier process of it has left waits for a program that fits it."""
+        self.close(RUNNING if self.continues else "FAILED", keep=self.continues)
+
     def _delete(self) -> None:
         assert self._entry is not None
         # The entry first: without it nobody goes on from files that are half gone.

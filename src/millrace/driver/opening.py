@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 
 from millrace.driver.checkpointer import Checkpointer
-from millrace.driver.home import RUNNING, JobHome, JobIdentity, durable_home, temporary_home
+from millrace.driver.home import JobHome, JobIdentity, durable_home, temporary_home
 from millrace.driver.job import JobRun
 from millrace.driver.restoring import Origin, RestoreRefusedError, adopt_max_parallelism, find_origin, job_state_of
 from millrace.graph.job_graph import plan_job
@@ -31,8 +31,7 @@ def open_job(graph: StreamGraph, options: JobOptions) -> JobRun:
         began_from = origin.manifest if origin is not None and origin.own else None
         return JobRun(plan, options, home, checkpointer, state, began_from)
     except BaseException:
-        # Its checkpoints wait for a program that fits them.
-        home.close(RUNNING if home.continues else "FAILED", keep=home.continues)
+        home.abandon()
         raise
 
 

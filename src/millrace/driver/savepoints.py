@@ -6,6 +6,7 @@ import logging
 import threading
 from collections import deque
 from dataclasses import dataclass, field
+from pathlib import Path
 from uuid import uuid4
 
 from msgspec import structs
@@ -62,7 +63,9 @@ class SavepointRequests:
                 "There is no directory for the savepoint.",
                 action="Give one, or set execution.checkpointing.savepoint-dir.",
             )
-        path = f"{below.removeprefix('file://').rstrip('/')}/savepoint-{self._job_id[:6]}-{uuid4().hex[:12]}"
+        text = below.removeprefix("file://").rstrip("/")
+        root = text if "://" in text else str(Path(text).absolute())  # Workers may stand in other directories.
+        path = f"{root}/savepoint-{self._job_id[:6]}-{uuid4().hex[:12]}"
         request = SavepointRequest(path, stop, drain)
         with self._lock:
             if self._closed:

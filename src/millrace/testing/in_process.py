@@ -115,7 +115,11 @@ class InProcessExecutor:
         def attempt(job: JobRun) -> tuple[InProcessRunner, Loop]:
             return InProcessRunner(job, job_settings(job), self._processes, self._faults), run_bounded
 
-        job.start(attempt)
+        try:
+            job.start(attempt)
+        except BaseException:
+            job.home.abandon()
+            raise
         return job
 
     def close(self) -> None:

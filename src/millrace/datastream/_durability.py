@@ -94,6 +94,11 @@ def program_path() -> str:
     return str(Path(sys.argv[0]).absolute()) if sys.argv and sys.argv[0] else ""
 
 
+def program_arguments() -> tuple[str, ...]:
+    """The arguments that the script was given."""
+    return tuple(sys.argv[1:])
+
+
 _SUBMITTED: Counter[str] = Counter()
 
 

@@ -117,12 +117,12 @@ ADDING, CALLING = (
 class Ran:
     """The program, as it was run in a directory."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, program: str = PROGRAM) -> None:
         self.directory = directory
         self.script = directory / "job.py"
         self.checkpoints = directory / "checkpoints"
         self.written = directory / "written"
-        self.script.write_text(PROGRAM)
+        self.script.write_text(program)
         self.written.write_text("")
 
     def run(self, parallelism: int = 2, poison: str = "", restore: str | None = None) -> Ran:
@@ -391,6 +391,15 @@ def test_an_upstream_operator_that_fails_now_is_named(complete: Ran, replay: Rep
     assert "Operator 'Filter', subtask 0, which feeds the wanted one, fails in this epoch: ZeroDivisionError" in err
 
 
+def test_the_programs_arguments_can_be_given_again(complete: Ran, replay: Replay) -> None:
+    options = ("--epoch", "6", "--uid", "total", "--subtask", "0")
+    arguments = (str(complete.checkpoints), str(complete.written), "8", "")
+    code, out, _ = replay(complete.checkpoints, *options, "--args", *arguments)
+    assert (code, "subtask    0 of 0..2" in out) == (0, True)  # The run's parallelism, not that one.
+    code, _, err = replay(complete.checkpoints, *options, "--args")
+    assert (code, err.splitlines()[-1]) == (1, "IndexError: list index out of range")
+
+
 def test_a_directory_without_a_job_is_told(replay: Replay, tmp_path: Path) -> None:
     code, _, err = replay(tmp_path)
     assert code == 1
@@ -433,3 +442,92 @@ def test_a_source_that_spark_reads_is_refused() -> None:
     plan = plan_job(StreamGraph("job", {1: source}))
     with pytest.raises(ReplayError, match=r"is read by Spark .* and a replay runs without Spark"):
         refuse_spark_sources(plan, {vertex.id for vertex in plan.vertices})
+
+
+# --- other programs --------------------------------------------------------------------------------------------------
+
+ITERATING = """
+import sys
+
+from millrace.common import RestartStrategies, Types, WatermarkStrategy
+from millrace.datastream import CheckpointedFunction, ExternalizedCheckpointRetention, KeyedProcessFunction, MapFunction
+from millrace.datastream import StreamExecutionEnvironment
+from millrace.datastream.state import ListStateDescriptor, ValueStateDescriptor
+from millrace.testing import EpochSource
+
+
+class Counted(MapFunction, CheckpointedFunction):
+    def initialize_state(self, context):
+        self.state = context.get_operator_state_store().get_list_state(ListStateDescriptor("count", Types.LONG()))
+        self.count = sum(self.state.get())
+
+    def snapshot_state(self, context):
+        self.state.update([self.count])
+
+    def map(self, value):
+        self.count += 1
+        return value
+
+
+class Limited(KeyedProcessFunction):
+    def open(self, context):
+        self.number = context.get_state(ValueStateDescriptor("number", Types.LONG()))
+        if sys.argv[4] == "shut":
+            raise ValueError("it does not open")
+
+    def process_element(self, value, ctx):
+        number = (self.number.value() or 0) + 1
+        self.number.update(number)
+        service = ctx.timer_service()
+        service.register_processing_time_timer(service.current_processing_time() + 1)
+        if number == 3:
+            raise ValueError("three are enough")
+
+    def on_timer(self, timestamp, ctx):
+        return []
+
+
+env = StreamExecutionEnvironment.get_execution_environment()
+env.set_parallelism(2)
+env.enable_checkpointing(10)
+config = env.get_checkpoint_config()
+config.set_checkpoint_storage(sys.argv[1])
+config.set_externalized_checkpoint_retention(ExternalizedCheckpointRetention.DELETE_ON_CANCELLATION)
+env.set_restart_strategy(RestartStrategies.no_restart())
+source = env.from_source(EpochSource([[1, 2, 3], [4, 5, 6], [7, 8, 9]]), WatermarkStrategy.no_watermarks(), "numbers")
+counted = source.map(Counted()).uid("counted")
+iteration = counted.rebalance().iterate()
+body = iteration.map(lambda value: value - 4).uid("body")
+iteration.close_with(body.filter(lambda value: value > 0).uid("again"))
+done = body.filter(lambda value: value <= 0).uid("done")
+done.key_by(lambda value: value % 2).process(Limited()).uid("limited").print()
+env.execute("iterating")
+"""
+
+
+def test_iterations_operator_state_and_timers_of_processing_time(replay: Replay, tmp_path: Path) -> None:
+    ran = Ran(tmp_path, ITERATING).run(2, "poison")
+    _, out, _ = replay(ran.checkpoints)
+    assert "ValueError: three are enough" in out
+    assert re.search(r"^timer  [01] at \d+ \(processing time\)$", out, re.MULTILINE)
+    assert re.search(r"^  number of [01]: 2 → 3$", out, re.MULTILINE)
+    # What was fed back in the epoch before, 1 of 5, and what the epoch itself has read.
+    _, out, _ = replay(ran.checkpoints, "--uid", "body", "--subtask", "0")
+    assert shown("in", out) == ["1", "7"]
+    _, out, _ = replay(ran.checkpoints, "--uid", "counted", "--subtask", "0")
+    assert "  count: [3] → [5]\n" in out
+
+
+def test_a_function_that_does_not_open_says_so_again(replay: Replay, tmp_path: Path) -> None:
+    code, out, _ = replay(Ran(tmp_path, ITERATING).run(2, "shut").checkpoints)
+    assert code == 1
+    assert "epoch 1, attempt 0, which failed" in out
+    assert "Raised in open() of Limited of operator 'KeyedProcess'" in out
+
+
+def test_a_sink_that_is_asked_to_writes(replay: Replay, tmp_path: Path) -> None:
+    ran = Ran(tmp_path).run(1)
+    before = ran.lines()
+    _, out, _ = replay(ran.checkpoints, "--epoch", "6", "--uid", "file", "--run-sink", "--all")
+    assert "writes!" in out
+    assert ran.lines()[len(before) :] == [line.strip("\"'") for line in shown("in", out)]

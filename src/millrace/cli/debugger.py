@@ -72,6 +72,9 @@ def is_of_the_program(code: CodeType) -> bool:
 def post_mortem(error: BaseException) -> None:
     """Look at where an exception was raised, from the program's first frame to its last."""
     trace = program_part(error.__traceback__)
+    if trace is None:
+        print("There is no frame to look at.")
+        return
     debugger = FunctionDebugger()
     debugger.reset()
     debugger.interaction(None, trace)

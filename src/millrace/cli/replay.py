@@ -51,6 +51,9 @@ def add_to(verbs: Verbs) -> None:
     )
     parser.add_argument("--run-sink", action="store_true", help="let the operator write, if it is a sink")
     parser.add_argument("--job", metavar="job.py", help="the mended program, in place of the one that ran")
+    parser.add_argument(
+        "--args", nargs=argparse.REMAINDER, metavar="...", help="the program's arguments, in place of those that it had"
+    )
     add_environment_options(parser)
     parser.set_defaults(act=act)
 
@@ -84,6 +87,8 @@ def _run_program(
         raise ReplayError(told, action="Give it with --job.")
     ordinal, arguments, path = (1, [], []) if entry is None else (entry.ordinal, entry.arguments, entry.python_path)
     executor = ReplayExecutor(record.before.job_name, ordinal, desk.replay)
+    if options.args is not None:
+        arguments = options.args
     search = [*python_path_of(options), *(item for item in path if item not in sys.path)]
     with (
         use_environment_defaults(EnvironmentDefaults(configuration_of(options), lambda: executor)),
@@ -197,7 +202,7 @@ class Desk:
             replayed = replay.run(prepare)
         finally:
             sys.settrace(None)
-        printer.end()
+        printer.end(replayed.error is not None)
         if isinstance(replayed.error, StateError):
             raise replayed.error
         changes = list(state[0].changes(epoch))

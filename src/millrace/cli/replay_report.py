@@ -147,12 +147,12 @@ class Printer:
         if self._everything or self._counts[kind] <= SHOWN:
             print(f"{kind:<6} {text}")
 
-    def end(self) -> None:
+    def end(self, failed: bool) -> None:
         """Tell what was left out."""
         left = [f"{count - SHOWN} more of {kind!r}" for kind, count in self._counts.items() if count > SHOWN]
         if left and not self._everything:
             print(f"... {', '.join(left)} (--all shows them)")
-        if not self._counts:
+        if not self._counts and not failed:
             print("No record came, and no timer fired.")
 
 

@@ -67,3 +67,38 @@ def test_the_tests_in_the_document_about_testing_pass() -> None:
     for test in tests:
         assert callable(test)
         test()
+
+
+def test_the_replay_that_is_shown_is_what_the_program_gives(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Run in this process, which gives the same as Spark. What differs from run to run is left out."""
+    from millrace.cli.main import main
+    from millrace.cli.script import run_script
+    from millrace.common.configuration import Configuration
+    from millrace.common.errors import JobExecutionError
+    from millrace.datastream._defaults import EnvironmentDefaults, use_environment_defaults
+    from millrace.testing.in_process import InProcessExecutor
+
+    monkeypatch.chdir(tmp_path)
+    [program] = blocks("replay.md", "python")
+    Path("shop.py").write_text(program)
+    Path("mended.py").write_text(program.replace("total / count", "total / count if count else 0.0"))
+    configuration = Configuration().set_integer("millrace.epoch.max-records", 10).set_integer("parallelism.default", 3)
+    defaults = EnvironmentDefaults(configuration, lambda: InProcessExecutor(every_epoch=True))
+    with use_environment_defaults(defaults), pytest.raises(JobExecutionError):
+        run_script("shop.py", [], [], pyflink=False)
+    capsys.readouterr()
+    for options in ((), ("--list",), ("--job", "mended.py")):
+        main(["replay", "checkpoints", *options])
+        said = output_of("replay.md", " ".join(["millrace replay checkpoints", *options]))
+        if said[0] == "...":
+            said = said[1:]
+        given = capsys.readouterr().out.splitlines()[-len(said) :]
+        assert lasting("\n".join(given), str(tmp_path)) == lasting("\n".join(said), "/tmp/shop")
+
+
+def lasting(text: str, directory: str) -> str:
+    """Without the job's id, times and the directory."""
+    text = re.sub(r"[0-9a-f]{32}", "<job id>", text.replace(directory, "<directory>"))
+    return re.sub(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d", "<time>", text)

@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
+from msgspec import structs
+
 from millrace.common.completable_future import CompletableFuture
 from millrace.common.errors import JobCancelledError, JobExecutionError, MillraceError, ProgramError
 from millrace.common.job_client import JobClient, JobRestart
@@ -18,6 +20,7 @@ from millrace.common.job_status import JobStatus
 from millrace.driver.checkpointer import Checkpointer
 from millrace.driver.coordinator import Coordinator, EpochRejectedError, EpochResult
 from millrace.driver.delivery import Delivery
+from millrace.driver.epoch_records import BegunEpoch, EpochRecord, failure_record, record_of
 from millrace.driver.home import JobHome, OwnerChangedError
 from millrace.driver.job_state import JobState, manifest_of
 from millrace.driver.job_view import JobView
@@ -82,6 +85,7 @@ class JobRun(JobClient):
         self._began_from = began_from
         queryable = queryable_options_from(options.configuration)
         self.queryable_state = None if queryable is None else QueryableStateServer(queryable)
+        self._begun: BegunEpoch | None = None
         self._has_listeners = any(is_listener(node.operator.function) for v in plan.vertices for node in v.nodes)
         self._told = 0, 0
         self._started = time.time()
@@ -173,8 +177,10 @@ class JobRun(JobClient):
         manifest = None if self.checkpointer is None else self.checkpointer.newest()
         if manifest is None:
             state = self._origin
+            kept = set() if self.checkpointer is None else self.checkpointer.keeps()
             for path in self.home.files.list("state"):
-                self.home.files.delete(path)
+                if path not in kept:
+                    self.home.files.delete(path)
         else:
             assert self.checkpointer is not None
             self.checkpointer.begin(manifest)
@@ -228,9 +234,12 @@ class JobRun(JobClient):
         Raises `JobStopped` when the job is to end with this epoch's savepoint.
         """
         request = self.savepoints.next()
+        before = self.coordinator.state
         try:
-            result = self._run_until_it_counts(self._prepared(epoch, request), ends)
+            self._begun = BegunEpoch(self._prepared(epoch, request), ends, before, self.attempt)
+            result = self._run_until_it_counts(self._begun.epoch, ends)
             self._settle(result, request)
+            self._delete_what_only(before)
         except BaseException as error:
             if request is not None:
                 request.future.set_exception(SavepointError(f"The epoch of the savepoint failed: {error}"))
@@ -257,8 +266,11 @@ class JobRun(JobClient):
         for _ in range(_REJECTIONS):
             if self.cancelled.is_set():
                 raise CancelledError
-            reports = self.runner.run(epoch)
-            before = self.coordinator.state.files()
+            try:
+                reports = self.runner.run(epoch)
+            except Exception as error:
+                self._record_failed(error)
+                raise
             try:
                 result = self.coordinator.complete(epoch, ends, reports)
                 break
@@ -266,12 +278,32 @@ class JobRun(JobClient):
                 rejected = error
         else:
             raise rejected
+        return result
+
+    def _delete_what_only(self, before: JobState) -> None:
+        """The files of an earlier state that neither the job nor anything kept needs any more."""
         # A restart goes back to a checkpoint or, while there is none, to where the job began.
         kept = set() if self.checkpointer is None else self.checkpointer.keeps()
         kept |= set() if self._origin is None else self._origin.files()
-        for path in before - self.coordinator.state.files() - kept:
+        for path in before.files() - self.coordinator.state.files() - kept:
             self.home.files.delete(path)
-        return result
+
+    def _record_failed(self, error: Exception) -> None:
+        """Have the epoch that failed be replayed later, if it can be."""
+        record = self._epoch_record()
+        if record is None or self.checkpointer is None or isinstance(error, CancelledError) or self.cancelled.is_set():
+            return
+        failure = failure_record(error, error.failure if isinstance(error, TaskFailedError) else None, self.plan)
+        try:
+            self.checkpointer.keep_failed(structs.replace(record, failure=failure))
+        except (OSError, MillraceError) as also:
+            _LOG.warning("The epoch that failed cannot be replayed: %s", also)
+
+    def _epoch_record(self) -> EpochRecord | None:
+        if self._begun is None or not self.home.is_durable:
+            return None
+        job_id, backend = self.job_id.to_hex_string(), self.options.backend
+        return record_of(self._begun, self.plan, job_id, self.directory, backend)
 
     def _settle(self, result: EpochResult, request: SavepointRequest | None) -> None:
         """The epoch counts. If it is a checkpoint, write that down first, and then let out what it made."""
@@ -283,7 +315,7 @@ class JobRun(JobClient):
             self._let_out()
         elif request is not None or result.final or checkpointer.is_due():
             manifest = self._manifest()
-            taken = checkpointer.take(manifest)
+            taken = checkpointer.take(manifest, self._epoch_record())
             if request is not None:
                 if not taken:
                     raise SavepointError("The checkpoint of the savepoint's epoch failed.")

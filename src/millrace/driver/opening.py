@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import sys
 
 from millrace.driver.checkpointer import Checkpointer
 from millrace.driver.home import JobHome, JobIdentity, durable_home, temporary_home
@@ -40,7 +41,8 @@ def _home(options: JobOptions) -> JobHome:
     if checkpoints is None or checkpoints.directory is None or options.batch_mode:
         return temporary_home()
     identity = JobIdentity(options.job_name, options.script, options.ordinal)
-    return durable_home(checkpoints.directory.rstrip("/"), identity)
+    python_path = [*options.python_path, *(entry for entry in sys.path if entry)]
+    return durable_home(checkpoints.directory.rstrip("/"), identity, options.arguments, python_path)
 
 
 def _origin(home: JobHome, checkpointer: Checkpointer | None, options: JobOptions) -> Origin | None:

@@ -144,19 +144,7 @@ class Subtask:
         restore = epoch.restore.get((self.vertex.id, self.index))
         self.rescaled = restore is not None
         self.trusts_state = restore is None or restore.allow_pickle
-        if restore is None:
-            self.restored = self.state.open(epoch.state.get((self.vertex.id, self.index)))
-            return
-        owned = key_group_range(self.index, self.vertex.parallelism, self.vertex.max_parallelism)
-        self.state.restore_rescaled(
-            list(restore.handles),
-            lambda _: (owned, self.vertex.max_parallelism),
-            self.vertex.parallelism,
-            files=open_files(restore.directory),
-            uids={node.state_id for node in self.vertex.nodes},
-            allow_pickle=restore.allow_pickle,
-        )
-        self.restored = True
+        self.restored = open_state(self.state, self.vertex, self.index, epoch)
 
     def _notify(self, operator: Operator) -> None:
         notify_function(operator.function, self.epoch.completed, self.epoch.aborted)
@@ -355,3 +343,19 @@ class Subtask:
                 errors.append(operator.failure(error, "close() of"))
         return errors
 
+
+def open_state(state: SubtaskState, vertex: Vertex, index: int, epoch: EpochInput) -> bool:
+    """Bring a subtask's state to where the epoch begins. Returns whether there is state to go on from."""
+    restore = epoch.restore.get((vertex.id, index))
+    if restore is None:
+        return state.open(epoch.state.get((vertex.id, index)))
+    owned = key_group_range(index, vertex.parallelism, vertex.max_parallelism)
+    state.restore_rescaled(
+        list(restore.handles),
+        lambda _: (owned, vertex.max_parallelism),
+        vertex.parallelism,
+        files=open_files(restore.directory),
+        uids={node.state_id for node in vertex.nodes},
+        allow_pickle=restore.allow_pickle,
+    )
+    return True

@@ -62,7 +62,7 @@ class InProcessRunner:
                     assert self._faults is not None
                     process += self._faults.moves()
         except Exception as error:
-            raise TaskFailedError(describe_failure(error, f"level {level}, slot {slot}")) from error
+            raise TaskFailedError(describe_failure(error, f"level {level}, slot {slot}", (level, slot))) from error
 
     def _run_attempt(self, process: int, level: int, slot: int, epoch: EpochInput, share: list[Row]) -> list[Row]:
         host = self._hosts[process % len(self._hosts)]

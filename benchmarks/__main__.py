@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from benchmarks import checkpointing, keyed_sum, latency, recovery, startup, stateless_chain
+from benchmarks import checkpointing, keyed_sum, latency, recovery, startup, state, stateless_chain
 
 WORKLOADS = {
     "keyed_sum": keyed_sum.run,
@@ -13,6 +13,7 @@ WORKLOADS = {
     "stateless_chain": stateless_chain.run,
     "latency": latency.run,
     "startup": startup.run,
+    "state": state.run,
 }
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from pathlib import Path
+from typing import Literal
 
 from millrace.common.config_options import ConfigOptions
 from millrace.common.configuration import Configuration
@@ -82,7 +83,7 @@ def backend_called(name: str) -> StateBackend:
     return kind()
 
 
-def backend_settings(backend: StateBackend | None) -> tuple[str, str]:
+def backend_settings(backend: StateBackend | None) -> tuple[Literal["hashmap", "rocksdb"], str]:
     """The kind of a backend, and the directory of its local files (empty: a temporary one)."""
     if isinstance(backend, EmbeddedRocksDBStateBackend):
         return "rocksdb", next(iter(backend.get_db_storage_paths()), "")

@@ -247,10 +247,15 @@ def _described(reports: Iterable[SubtaskReport]) -> dict[str, list[StateMeta]]:
             known = found.setdefault(uid, {})
             for state in states:
                 before = known.get((state.section, state.name))
-                entries = state.entries + (before.entries if before is not None else 0)
+                entries = _sum(state.entries, before.entries if before is not None else 0)
                 queryable = state.queryable or (before.queryable if before is not None else None)
                 known[state.section, state.name] = structs.replace(state, entries=entries, queryable=queryable)
     return {uid: list(states.values()) for uid, states in found.items()}
+
+
+def _sum(first: int, second: int) -> int:
+    """Numbers of entries, -1 for unknown."""
+    return -1 if min(first, second) < 0 else first + second
 
 
 def _joined(first: dict[int, list[Any]], second: dict[int, list[Any]]) -> dict[int, list[Any]]:

@@ -178,7 +178,8 @@ class JobRun(JobClient):
         else:
             assert self.checkpointer is not None
             self.checkpointer.begin(manifest)
-            state = job_state_of(self.plan, Origin(manifest, self.directory, own=True), self.home.files)
+            origin = Origin(manifest, self.directory, own=True)
+            state = job_state_of(self.plan, origin, self.home.files, self.options.backend)
         self._began_from = manifest
         self.coordinator = self._new_coordinator(state)
 

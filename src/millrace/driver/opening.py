@@ -27,7 +27,7 @@ def open_job(graph: StreamGraph, options: JobOptions) -> JobRun:
         if origin is not None:
             adopt_max_parallelism(graph, origin.manifest)
         plan = plan_job(graph)
-        state = None if origin is None else job_state_of(plan, origin, home.files)
+        state = None if origin is None else job_state_of(plan, origin, home.files, options.backend)
         began_from = origin.manifest if origin is not None and origin.own else None
         return JobRun(plan, options, home, checkpointer, state, began_from)
     except BaseException:

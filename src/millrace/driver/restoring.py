@@ -137,12 +137,12 @@ def _in_words(state: StateMeta) -> str:
     return "its list" if state.name == LIST_CHECKPOINTED else repr(state.name)
 
 
-def job_state_of(plan: JobPlan, origin: Origin, files: JobFiles) -> JobState:
-    """Where a job stands that begins from a manifest. `files` are the job's own."""
+def job_state_of(plan: JobPlan, origin: Origin, files: JobFiles, backend: str) -> JobState:
+    """Where a job stands that begins from a manifest. `files` and `backend` are the job's own."""
     check_restorable(plan, origin)
     manifest = origin.manifest
     trusted = origin.own or origin.allow_pickle
-    in_place = origin.own and _same_shape(plan, manifest)
+    in_place = origin.own and manifest.backend == backend and _same_shape(plan, manifest)
     subtasks: dict[SubtaskId, StateHandles] = {}
     restore: dict[SubtaskId, Restore] = {}
     for vertex in plan.vertices:

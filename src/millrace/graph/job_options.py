@@ -61,7 +61,7 @@ class JobOptions:
     restart_strategy: RestartStrategyConfiguration | None = None
     restore: RestoreOptions | None = None
     savepoint_directory: str | None = None
-    backend: str = "hashmap"
+    backend: Literal["hashmap", "rocksdb"] = "hashmap"
     backend_directory: str = ""
     epoch_records: int | None = None
     script: str = ""

@@ -49,7 +49,9 @@ class Subtask:
         self.epoch = EpochInput(0, 0)
         self.outbox = Outbox()
         self._files = files or open_files(settings.directory)
-        self.state = SubtaskState(self._files, str(vertex.id), index, allow_pickle=settings.allow_pickle)
+        self.state = SubtaskState(
+            self._files, str(vertex.id), index, allow_pickle=settings.allow_pickle, backend=settings.backend_spec
+        )
         self._at_rest = True
         self._broken = False
         self.restored = False
@@ -337,6 +339,10 @@ class Subtask:
         path = str(PurePosixPath("feedback", str(head), str(self.index), name))
         self._files.write(path, payload)
         earlier.append(path)
+
+    def release(self) -> None:
+        """The task is over, however it ended: another process may need the subtask's local files next."""
+        self.state.release()
 
     def close(self) -> list[BaseException]:
         """Close every function that was opened, whatever happens; the errors are given back."""

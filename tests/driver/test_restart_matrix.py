@@ -29,7 +29,7 @@ from tests.driver.all_round import (
 )
 from tests.driver.jobs import LogSink, environment
 
-# Another backend is held to the same by its name here.
+# A backend is held to all of it by its name here.
 BACKENDS = ["hashmap", "rocksdb"]
 
 RESCALINGS = [(2, 2), (2, 4), (4, 2)]

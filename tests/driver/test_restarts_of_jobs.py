@@ -618,8 +618,11 @@ class Churn(KeyedProcessFunction):
         self.text.clear()
 
 
+@pytest.mark.parametrize("backend", ["hashmap", "rocksdb"])
 @pytest.mark.parametrize(("retained", "times"), [(1, 3), (2, 4)])
-def test_a_directory_stays_near_the_size_of_what_lives(tmp_path: Path, retained: int, times: int) -> None:
+def test_a_directory_stays_near_the_size_of_what_lives(
+    tmp_path: Path, backend: str, retained: int, times: int
+) -> None:
     """300 epochs over keys that come and go. Each epoch's live keys are those of the last five."""
     epochs = [[(f"k{epoch}-{number}", epoch) for number in range(100)] for epoch in range(300)]
     sizes: list[int] = []
@@ -636,7 +639,8 @@ def test_a_directory_stays_near_the_size_of_what_lives(tmp_path: Path, retained:
         def __reduce__(self) -> Any:
             return GatedSource, (self._epochs, self.allowed)
 
-    env = environment(tmp_path, **{"execution.checkpointing.num-retained": str(retained)})
+    options = {"execution.checkpointing.num-retained": str(retained), "state.backend.type": backend}
+    env = environment(tmp_path, **options)
     numbers = env.from_source(Measured(epochs), timed(), "numbers", RECORD_TYPE).uid("numbers")
     churning = numbers.key_by(lambda value: value[0], Types.STRING()).process(Churn(), Types.STRING()).uid("churn")
     churning.sink_to(LogSink())

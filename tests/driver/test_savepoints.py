@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import logging
 from collections import Counter
 from collections.abc import Iterator
@@ -10,7 +11,7 @@ from typing import Any, ClassVar
 
 import pytest
 
-from millrace.common import Types, WatermarkStrategy
+from millrace.common import Configuration, Types, WatermarkStrategy
 from millrace.common.errors import MillraceError
 from millrace.common.job_status import JobStatus
 from millrace.datastream import ExternalizedCheckpointRetention, KeyedProcessFunction, StreamExecutionEnvironment
@@ -40,6 +41,8 @@ from tests.driver.all_round import (
 from tests.driver.jobs import LogSink, environment
 
 RECORDS = sum(value[0] != "rule" for epoch in all_round_epochs() for value in epoch)
+
+BACKENDS = ["hashmap", "rocksdb"]
 
 # The settings of a job that begins from a savepoint.
 FROM = "execution.state-recovery.path"
@@ -256,6 +259,21 @@ def test_a_job_without_checkpoints_takes_savepoints(tmp_path: Path, undisturbed:
     path = job.stop_with_savepoint(False, str(tmp_path / "savepoints")).result(30)
     finish(job)
     part_two(tmp_path, path, 3, without_checkpoints)
+    assert LogSink.records() == undisturbed
+
+
+def on(backend: str) -> Any:
+    def build(env: StreamExecutionEnvironment, source: GatedSource) -> None:
+        env.configure(Configuration.from_dict({"state.backend.type": backend}))
+        build_all_round(env, source)
+
+    return build
+
+
+@pytest.mark.parametrize(("before", "after"), list(itertools.permutations(BACKENDS, 2)))
+def test_the_backend_may_change(tmp_path: Path, undisturbed: list[str], before: str, after: str) -> None:
+    path = part_one(tmp_path, build=on(before))
+    part_two(tmp_path, path, 3, on(after))
     assert LogSink.records() == undisturbed
 
 
@@ -511,8 +529,9 @@ def test_operators_with_uids_are_not_warned_about(tmp_path: Path, caplog: pytest
 # --- pickle --------------------------------------------------------------------------------------------------------
 
 
-def test_a_typed_program_has_nothing_pickled_in_its_savepoint(tmp_path: Path) -> None:
-    path = part_one(tmp_path)
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_a_typed_program_has_nothing_pickled_in_its_savepoint(tmp_path: Path, backend: str) -> None:
+    path = part_one(tmp_path, build=on(backend))
     manifest = manifest_at(path)
     columns = list(columns_of(path, manifest))
     names = {(uid, name) for uid, name, _ in columns}

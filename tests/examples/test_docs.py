@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+import millrace
+
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 
 Run = Callable[..., list[str]]
@@ -56,6 +58,17 @@ def test_the_program_in_the_document_about_checkpoints_prints_what_it_says(
         exec(program, {"__name__": __name__})
     printed = capsys.readouterr().out.strip()
     assert f"It prints `{printed}`" in (DOCS / "checkpoints.md").read_text(encoding="utf-8")
+
+
+def test_the_options_in_the_document_about_checkpoints_are_those_that_are_read() -> None:
+    """A misspelt one would be set in vain, and without a word."""
+    source = Path(millrace.__file__).parent
+    code = "".join(path.read_text(encoding="utf-8") for path in source.rglob("*.py"))
+    document = (DOCS / "checkpoints.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"`((?:execution|state|restart-strategy)\.[a-z.-]+)`", document))
+    named |= set(re.findall(r"`((?:fixed-delay|failure-rate|exponential-delay)\.[a-z-]+)`", document))
+    assert len(named) > 15
+    assert {name for name in named if f'"{name.removeprefix("restart-strategy.")}"' not in code} == set()
 
 
 def test_the_tests_in_the_document_about_testing_pass() -> None:

@@ -171,6 +171,26 @@ class DataStream(OperatorSettings):
             raise ProgramError(at_site(f"connect takes a DataStream or a BroadcastStream, not {short_repr(ds)}."))
         return ConnectedStreams(self, ds)
 
+    def lookup_join(
+        self,
+        table: Any,
+        on: Any,
+        table_on: Any = None,
+        function: Any = None,
+        how: str = "inner",
+        output_type: TypeInformation | None = None,
+    ) -> DataStream:
+        """Joins each record with the rows of a Spark DataFrame that have its key: `(record, row)` for each of them.
+
+        The table is read once, before the first record, and each subtask keeps all of it. `on` says where the key
+        stands in a record, `table_on` where in a row: whatever `key_by` takes. With `function` the result is
+        `function(record, row)`. With `how="left"` a record without a row is joined with None. As in SQL, a key that
+        is None matches nothing.
+        """
+        from ._joins import lookup_join
+
+        return lookup_join(self, table, on, table_on, function, how, output_type)
+
     def get_side_output(self, output_tag: OutputTag) -> DataStream:
         """What the operator sends to a side output."""
         if not isinstance(output_tag, OutputTag):

@@ -211,6 +211,26 @@ class KeyedTwoInputHarness(_TwoInputs):
         super().__init__(_program(2, transform, options), options)
 
 
+class TwoStreamsHarness(_TwoInputs):
+    """Runs what a callable makes of two streams: joins, for example.
+
+    >>> from millrace.datastream import ProcessJoinFunction
+    >>> class Pair(ProcessJoinFunction):
+    ...     def process_element(self, left, right, ctx):
+    ...         yield left, right
+    >>> def near(orders, payments):
+    ...     return orders.key_by(0).interval_join(payments.key_by(0)).between(0, 1000).process(Pair())
+    >>> with TwoStreamsHarness(near) as harness:
+    ...     harness.push1(("a", "order"), timestamp=500)
+    ...     harness.push2(("a", "payment"), timestamp=1500)
+    ...     harness.output
+    [(('a', 'order'), ('a', 'payment'))]
+    """
+
+    def __init__(self, transform: Callable[[DataStream, DataStream], Any], **options: Unpack[HarnessOptions]) -> None:
+        super().__init__(_program(2, transform, options), options)
+
+
 class _WithBroadcast(_OneInput):
     """An input, and a broadcast one."""
 

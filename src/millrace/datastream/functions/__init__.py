@@ -23,6 +23,7 @@ from .base import (
     SinkFunction,
     SourceFunction,
 )
+from .joins import ProcessJoinFunction
 from .process import (
     BaseBroadcastProcessFunction,
     BroadcastProcessFunction,
@@ -69,6 +70,7 @@ __all__ = [
     "MapFunction",
     "Partitioner",
     "ProcessFunction",
+    "ProcessJoinFunction",
     "ReduceFunction",
     "RichAggregateFunction",
     "RichCoFlatMapFunction",

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 import sys
 
-from benchmarks import checkpointing, interval_join, keyed_sum, latency, recovery, startup, stateless_chain
+from benchmarks import (
+    checkpointing,
+    interval_join,
+    keyed_sum,
+    latency,
+    recovery,
+    startup,
+    state,
+    stateless_chain,
+)
 
 WORKLOADS = {
     "keyed_sum": keyed_sum.run,
@@ -14,6 +23,7 @@ WORKLOADS = {
     "interval_join": interval_join.run,
     "latency": latency.run,
     "startup": startup.run,
+    "state": state.run,
 }
 
 

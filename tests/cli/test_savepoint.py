@@ -266,7 +266,7 @@ def test_a_changed_key_or_kind_is_refused(saved: str, tmp_path: Path, capsys: py
     code, text = printed(capsys, "diff", saved, str(path))
     assert code == 1
     assert "!  total  was value and is map: give it a new name, or declare it as before" in text
-    assert "!  seen   key: STRING cannot become LONG" in text
+    assert "!  seen   the key: STRING cannot become LONG. Keep the type of the key" in text
 
 
 def test_lost_state_fails_unless_it_is_allowed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -113,7 +113,7 @@ class _LogCommitter(Committer):
 
 
 def environment(directory: Path, parallelism: int = 2, **settings: str) -> StreamExecutionEnvironment:
-    """Every epoch a checkpoint, in `directory`; failures restart at once."""
+    """Every epoch a checkpoint, in `directory`; failures restart at once. Settings are written with `__` for dots."""
     env = StreamExecutionEnvironment.create_with_executor(InProcessExecutor(every_epoch=True))
     env.set_parallelism(parallelism)
     env.enable_checkpointing(10)

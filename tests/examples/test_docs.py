@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+import millrace
 from millrace.datastream import StreamExecutionEnvironment
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
@@ -46,6 +47,31 @@ def test_the_quick_starts_plan_is_what_it_says(quickstart: str, capsys: pytest.C
     assert capsys.readouterr().out.rstrip().splitlines() == output_of("quickstart.md", "millrace info -p 2 job.py")
 
 
+def test_the_program_in_the_document_about_checkpoints_prints_what_it_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from millrace.datastream._defaults import EnvironmentDefaults, use_environment_defaults
+    from millrace.testing import InProcessExecutor
+
+    program = next(block for block in blocks("checkpoints.md", "python") if block.startswith("from pathlib"))
+    monkeypatch.chdir(tmp_path)
+    with use_environment_defaults(EnvironmentDefaults(make_executor=InProcessExecutor)):
+        exec(program, {"__name__": __name__})
+    printed = capsys.readouterr().out.strip()
+    assert f"It prints `{printed}`" in (DOCS / "checkpoints.md").read_text(encoding="utf-8")
+
+
+def test_the_options_in_the_document_about_checkpoints_are_those_that_are_read() -> None:
+    """A misspelt one would be set in vain, and without a word."""
+    source = Path(millrace.__file__).parent
+    code = "".join(path.read_text(encoding="utf-8") for path in source.rglob("*.py"))
+    document = (DOCS / "checkpoints.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"`((?:execution|state|restart-strategy)\.[a-z.-]+)`", document))
+    named |= set(re.findall(r"`((?:fixed-delay|failure-rate|exponential-delay)\.[a-z-]+)`", document))
+    assert len(named) > 15
+    assert {name for name in named if f'"{name.removeprefix("restart-strategy.")}"' not in code} == set()
+
+
 def test_the_tests_in_the_document_about_testing_pass() -> None:
     names: dict[str, object] = {"__name__": __name__}
     for block in blocks("testing.md", "python"):
@@ -61,3 +87,38 @@ def test_the_programs_in_the_document_about_joins_give_what_they_say(millrace_en
     names: dict[str, object] = {"env": millrace_env}
     for block in blocks("joins.md", "python"):
         exec(block, names)
+
+
+def test_the_replay_that_is_shown_is_what_the_program_gives(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Run in this process, which gives the same as Spark. What differs from run to run is left out."""
+    from millrace.cli.main import main
+    from millrace.cli.script import run_script
+    from millrace.common.configuration import Configuration
+    from millrace.common.errors import JobExecutionError
+    from millrace.datastream._defaults import EnvironmentDefaults, use_environment_defaults
+    from millrace.testing.in_process import InProcessExecutor
+
+    monkeypatch.chdir(tmp_path)
+    [program] = blocks("replay.md", "python")
+    Path("shop.py").write_text(program)
+    Path("mended.py").write_text(program.replace("total / count", "total / count if count else 0.0"))
+    configuration = Configuration().set_integer("millrace.epoch.max-records", 10).set_integer("parallelism.default", 3)
+    defaults = EnvironmentDefaults(configuration, lambda: InProcessExecutor(every_epoch=True))
+    with use_environment_defaults(defaults), pytest.raises(JobExecutionError):
+        run_script("shop.py", [], [], pyflink=False)
+    capsys.readouterr()
+    for options in ((), ("--list",), ("--job", "mended.py")):
+        main(["replay", "checkpoints", *options])
+        said = output_of("replay.md", " ".join(["millrace replay checkpoints", *options]))
+        if said[0] == "...":
+            said = said[1:]
+        given = capsys.readouterr().out.splitlines()[-len(said) :]
+        assert lasting("\n".join(given), str(tmp_path)) == lasting("\n".join(said), "/tmp/shop")
+
+
+def lasting(text: str, directory: str) -> str:
+    """Without the job's id, times and the directory."""
+    text = re.sub(r"[0-9a-f]{32}", "<job id>", text.replace(directory, "<directory>"))
+    return re.sub(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d", "<time>", text)

@@ -1,8 +1,7 @@
 """Joins over random streams give what an obviously right interpretation gives.
 
 Two kinds of programs: scripts of records, watermarks and cuts at one operator, where lateness and clean-up show; and
-whole jobs at a random parallelism, with random epochs and tasks that fail half way, where every pair must be there
-once.
+whole jobs at a random parallelism, with random epochs and tasks that fail half way, where every pair must come once.
 """
 
 from __future__ import annotations

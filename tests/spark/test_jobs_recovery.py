@@ -100,9 +100,11 @@ def test_a_function_that_fails_now_and_then_restarts_from_the_checkpoint(tmp_pat
 
 
 @pytest.mark.usefixtures("nothing_is_left")
-def test_python_workers_are_killed_again_and_again(tmp_path: Path) -> None:
+@pytest.mark.parametrize("backend", ["hashmap", "rocksdb"])
+def test_python_workers_are_killed_again_and_again(tmp_path: Path, backend: str) -> None:
     draw = random.Random(SEED)
     env = durable(tmp_path)
+    env.configure(Configuration.from_dict({"state.backend.type": backend}))
     sum_into(env, Steps(150, 40), tmp_path)
     client = env.execute_async("workers die")
     result = client.get_job_execution_result()

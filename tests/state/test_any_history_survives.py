@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from millrace.common.typeinfo import Types
 from millrace.state import (
     AggregatingStateDescriptor,
+    BackendSpec,
     ListStateDescriptor,
     MapStateDescriptor,
     ReducingStateDescriptor,
@@ -63,8 +64,8 @@ class Average:
 class Process:
     """One worker process that hosts the subtask now and then."""
 
-    def __init__(self, root: Path, typed: bool) -> None:
-        self.state = SubtaskState(open_files(root), "vertex", 0, allow_pickle=not typed)
+    def __init__(self, root: Path, typed: bool, backend: BackendSpec) -> None:
+        self.state = SubtaskState(open_files(root), "vertex", 0, allow_pickle=not typed, backend=backend)
         string, number = (Types.STRING(), Types.LONG()) if typed else (None, None)
         pair = Types.TUPLE([Types.LONG(), Types.LONG()]) if typed else None
         backends = self.state.operator("op", string, number)
@@ -123,6 +124,7 @@ class Process:
         result["broadcast"] = self.broadcast.items()
         result["list"] = self.operator_list.get()
         result["next"] = self.timers.next_timestamp()
+        self.state.release()
         return result
 
 
@@ -219,15 +221,24 @@ class Model:
         return result
 
 
+def backends(kind: str, folder: str) -> list[BackendSpec]:
+    """Of two processes, and of a third that comes last. On disk, the first two share a database."""
+    if kind == "hashmap":
+        return [BackendSpec()] * 3
+    return [BackendSpec("rocksdb", f"{folder}/{place}", lock_timeout=0) for place in ("local", "local", "other")]
+
+
 @pytest.mark.parametrize("typed", [True, False])
-@settings(max_examples=150, deadline=None)
+@pytest.mark.parametrize("kind", ["hashmap", "rocksdb"])
+@settings(max_examples=100, deadline=None)
 @given(epochs=st.lists(EPOCH, max_size=8))
 def test_state_equals_a_model_over_epochs_processes_and_failed_attempts(
-    typed: bool, epochs: list[tuple[list[tuple[str, Any]], bool, bool, bool]]
+    kind: str, typed: bool, epochs: list[tuple[list[tuple[str, Any]], bool, bool, bool]]
 ) -> None:
     with TemporaryDirectory() as folder:
         root = Path(folder)
-        processes, model = [Process(root, typed), Process(root, typed)], Model()
+        first, second, third = (Process(root, typed, backend) for backend in backends(kind, folder))
+        processes, model = [first, second], Model()
         handles = StateHandles()
         for number, (operations, which, fails, force) in enumerate(epochs):
             process = processes[which]
@@ -237,6 +248,7 @@ def test_state_equals_a_model_over_epochs_processes_and_failed_attempts(
                     process.run(key, operation)
                 if force:  # it even wrote its file, but the manifest never named it
                     process.state.snapshot(number, "lost")
+                process.state.release()
             restored = process.state.open(handles)
             assert restored == bool(handles.chain)
             assert process.seen() == model.seen()
@@ -248,6 +260,6 @@ def test_state_equals_a_model_over_epochs_processes_and_failed_attempts(
                 process.state._base_wanted = True
             handles = process.state.snapshot(number, "won")
             assert process.seen() == model.seen()
-        for process in (*processes, Process(root, typed)):
+        for process in (*processes, third):
             process.state.open(handles)
             assert process.seen() == model.seen()

@@ -9,6 +9,7 @@ import pytest
 
 from millrace.common.typeinfo import Types
 from millrace.state import (
+    BackendSpec,
     ListStateDescriptor,
     MapStateDescriptor,
     ReducingStateDescriptor,
@@ -27,8 +28,8 @@ KEYS = [f"key-{n}" for n in range(60)]
 
 
 class Subtask:
-    def __init__(self, root: Path, index: int) -> None:
-        self.state = SubtaskState(open_files(root), "v", index)
+    def __init__(self, root: Path, index: int, backend: BackendSpec) -> None:
+        self.state = SubtaskState(open_files(root), "v", index, backend=backend)
         backends = self.state.operator("op", Types.STRING(), Types.STRING())
         self.keyed, self.timers = backends.keyed, backends.timers.event
         number = Types.LONG()
@@ -65,10 +66,10 @@ class Subtask:
         return [self.value.value(), self.list.get(), list(self.map.items()), self.windows.get(), timers]
 
 
-def write(root: Path, parallelism: int) -> list[StateHandles]:
+def write(root: Path, parallelism: int, backend: BackendSpec) -> list[StateHandles]:
     handles = []
     for index in range(parallelism):
-        subtask = Subtask(root, index)
+        subtask = Subtask(root, index, backend)
         subtask.state.open(None)
         subtask.fill(index, parallelism)
         first = subtask.state.snapshot(1, "a")
@@ -79,15 +80,17 @@ def write(root: Path, parallelism: int) -> list[StateHandles]:
 
 
 @pytest.mark.parametrize(("old", "new"), [(2, 2), (2, 4), (4, 2), (3, 1), (1, 3)])
-def test_every_key_arrives_whole_at_its_new_owner_and_nowhere_else(tmp_path: Path, old: int, new: int) -> None:
-    handles = write(tmp_path, old)
+def test_every_key_arrives_whole_at_its_new_owner_and_nowhere_else(
+    tmp_path: Path, backend: BackendSpec, old: int, new: int
+) -> None:
+    handles = write(tmp_path, old, backend)
     subtasks = []
     for index in range(new):
-        subtask = Subtask(tmp_path, index)
+        subtask = Subtask(tmp_path, index, backend)
         subtask.state.restore_rescaled(handles, lambda _, i=index: (key_group_range(i, new, GROUPS), GROUPS), new)
         chain = subtask.state.snapshot(3, "b")
-        assert [handle.kind for handle in chain.chain] == ["base"]
-        reader = Subtask(tmp_path, index)  # the base that it wrote is all that a later process needs
+        assert [handle.kind for handle in chain.files] == ["base"]
+        reader = Subtask(tmp_path, index, backend)  # the base that it wrote is all that a later process needs
         reader.state.open(chain)
         subtasks.append(reader)
     for n, key in enumerate(KEYS):
@@ -102,20 +105,20 @@ def test_every_key_arrives_whole_at_its_new_owner_and_nowhere_else(tmp_path: Pat
     assert all(subtask.rules.items() == [("rule", 7), ("late", 8)] for subtask in subtasks)
 
 
-def test_state_that_no_operator_asks_for_is_rescaled_as_well(tmp_path: Path) -> None:
-    handles = write(tmp_path, 2)
-    forgetful = SubtaskState(open_files(tmp_path), "v", 0)
+def test_state_that_no_operator_asks_for_is_rescaled_as_well(tmp_path: Path, backend: BackendSpec) -> None:
+    handles = write(tmp_path, 2, backend)
+    forgetful = SubtaskState(open_files(tmp_path), "v", 0, backend=backend)
     forgetful.restore_rescaled(handles, lambda _: (key_group_range(0, 3, GROUPS), GROUPS), 3)
     chain = forgetful.snapshot(3, "b")
-    reader = Subtask(tmp_path, 0)
+    reader = Subtask(tmp_path, 0, backend)
     reader.state.open(chain)
     owned = [key for key in KEYS if subtask_of(key_group(key, GROUPS), 3, GROUPS) == 0]
     assert sorted(reader.keyed.keys("v")) == sorted(owned)
 
 
-def test_timers_of_several_subtasks_keep_an_order_at_the_same_time(tmp_path: Path) -> None:
-    subtask = Subtask(tmp_path, 0)
-    subtask.state.restore_rescaled(write(tmp_path, 4), lambda _: (range(GROUPS), GROUPS), 1)
+def test_timers_of_several_subtasks_keep_an_order_at_the_same_time(tmp_path: Path, backend: BackendSpec) -> None:
+    subtask = Subtask(tmp_path, 0, backend)
+    subtask.state.restore_rescaled(write(tmp_path, 4, backend), lambda _: (range(GROUPS), GROUPS), 1)
     order = []
     while (timer := subtask.timers.pop_due(100)) is not None:
         order.append(timer)

@@ -20,6 +20,7 @@ from millrace.state import (
     ListStateDescriptor,
     Manifest,
     MapStateDescriptor,
+    OperatorMeta,
     ReducingStateDescriptor,
     Savepoint,
     StateCorruptedError,
@@ -37,6 +38,7 @@ from millrace.state import (
     subtask_of,
     write_manifest,
 )
+from millrace.state.backends import BackendSpec
 from tests.state.make_savepoint_data import (
     DESCRIPTORS,
     MAX_PARALLELISM,
@@ -260,12 +262,33 @@ def test_a_forged_operator_writes_to_no_place_outside(tmp_path: Path) -> None:
     assert list(Savepoint.read(tmp_path / "b").keyed_state("x", "v")) == [("k", 1)]
 
 
-def test_files_of_one_backend_alone_are_not_read(tmp_path: Path) -> None:
-    handles = {VERTEX: [StateHandles((FileHandle("state/x.sst", 1, "", 7, "a", "sst"),))]}
-    manifest = msgspec.structs.replace(write_savepoint(tmp_path), subtasks=handles)
-    write_manifest(open_files(tmp_path), manifest)
-    with pytest.raises(StateError, match=r"state/x\.sst can be read by the state backend alone that wrote it"):
-        list(Savepoint.read(tmp_path).keyed_state(RICH, "total"))
+def test_a_manifest_that_disagrees_with_its_files_is_damage(tmp_path: Path) -> None:
+    manifest = write_savepoint(tmp_path)
+    rich, *others = manifest.operators
+    states = [msgspec.structs.replace(meta, kind="list") if meta.name == "total" else meta for meta in rich.states]
+    forged = [msgspec.structs.replace(rich, states=states), *others]
+    write_manifest(open_files(tmp_path), msgspec.structs.replace(manifest, operators=forged))
+    with pytest.raises(StateCorruptedError, match="is value state in the files and list state in the manifest"):
+        Savepoint.read(tmp_path).keyed_state(RICH, "total").to_arrow()
+
+
+def test_a_checkpoint_of_rocksdb_is_read_like_any_other(tmp_path: Path) -> None:
+    files = open_files(tmp_path / "job")
+    state = SubtaskState(files, "1", 0, backend=BackendSpec("rocksdb", str(tmp_path / "local")))
+    total = state.operator("sum", Types.STRING()).keyed.get_state(ValueStateDescriptor("total", Types.LONG()))
+    handles = StateHandles()
+    for epoch in range(1, 5):
+        state.open(handles)
+        state._base_wanted = epoch == 3  # Its base is what epoch 2 has left in the database.
+        for number in range(epoch):
+            state.operator("sum").keyed.context.key = f"k{number}"
+            total.update((total.value() or 0) + epoch)
+        handles = state.snapshot(epoch, "a")
+    assert handles.database
+    operator = OperatorMeta("sum", "1", 1, 128, "Sum", state.describe()["sum"])
+    write_manifest(files, Manifest("job", 4, subtasks={"1": [handles]}, operators=[operator]))
+    view = Savepoint.read(tmp_path / "job").keyed_state("sum", "total")
+    assert dict(view) == {"k0": 10, "k1": 9, "k2": 7, "k3": 4}
 
 
 # -- writing ----------------------------------------------------------------------------------------------------------
@@ -377,6 +400,25 @@ def test_files_beside_the_state_come_along(tmp_path: Path) -> None:
         forgotten = forgotten.without_operator(operator.uid)
     assert forgotten.manifest.feedback == {}
     assert forgotten.manifest.spark["sources"] == {"others": "7"}
+
+
+def test_state_that_was_given_a_time_to_live_later_has_no_stamps_yet(tmp_path: Path) -> None:
+    manifest = write_savepoint(tmp_path)
+    rich, *others = manifest.operators
+    late = ("total", "lines")
+    states = [msgspec.structs.replace(meta, ttl=True) if meta.name in late else meta for meta in rich.states]
+    changed = [msgspec.structs.replace(rich, states=states), *others]
+    write_manifest(open_files(tmp_path), msgspec.structs.replace(manifest, operators=changed))
+    savepoint = Savepoint.read(tmp_path)
+    for name, column in (("total", "stamp"), ("lines", "stamps")):
+        assert savepoint.keyed_state(RICH, name).to_arrow().column(column).null_count == len(USERS)
+        moved = savepoint.transform_keyed_state(RICH, name, lambda key, value: value)
+        assert moved.keyed_state(RICH, name).to_arrow().column(column).null_count == 0
+        given = savepoint.with_keyed_state(RICH, name, savepoint.keyed_state(RICH, name).to_pandas())
+        assert given.keyed_state(RICH, name).to_arrow().column(column).null_count == 0
+    short = pa.table({"key": ["a"], "items": [[[1]]], "stamps": [[1, 2]]})
+    with pytest.raises(StateError, match=r"\[1, 2\] are not the stamps of"):
+        savepoint.with_keyed_state(RICH, "recent", short)
 
 
 def test_an_operator_is_forgotten_with_all_that_is_its_own(tmp_path: Path) -> None:

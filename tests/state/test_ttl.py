@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import pytest
 from millrace.common.time import Time
 from millrace.state import (
     AggregatingStateDescriptor,
+    BackendSpec,
     KeyedStateBackend,
     ListStateDescriptor,
     MapStateDescriptor,
@@ -32,10 +34,10 @@ def config(*settings: str, ttl: Any = 10) -> StateTtlConfig:
     return builder.build()
 
 
-def state_of(backend: KeyedStateBackend, descriptor: StateDescriptor, ttl: StateTtlConfig) -> Any:
+def state_of(keyed: KeyedStateBackend, descriptor: StateDescriptor, ttl: StateTtlConfig) -> Any:
     descriptor.enable_time_to_live(ttl)
-    backend.context.key = "k"
-    return backend.get_state(descriptor)
+    keyed.context.key = "k"
+    return keyed.get_state(descriptor)
 
 
 class Sum:
@@ -53,8 +55,10 @@ class Sum:
 
 
 @pytest.fixture
-def backend() -> KeyedStateBackend:
-    return KeyedStateBackend("op")
+def keyed(backend: BackendSpec, tmp_path: Path) -> KeyedStateBackend:
+    state = SubtaskState(open_files(tmp_path), "v", 0, backend=backend, allow_pickle=True)
+    state.open(None)
+    return state.operator("op").keyed
 
 
 @pytest.mark.parametrize("ttl", [timedelta(seconds=1), Time.seconds(1), 1000], ids=lambda ttl: type(ttl).__name__)
@@ -73,102 +77,104 @@ def test_a_config_survives_pickling_and_knows_its_defaults() -> None:
     assert cleanup.get_rocksdb_compact_filter_cleanup_strategy().get_query_time_after_num_entries() == 1000
 
 
-def test_a_disabled_time_to_live_is_none_at_all(backend: KeyedStateBackend) -> None:
+def test_a_disabled_time_to_live_is_none_at_all(keyed: KeyedStateBackend) -> None:
     ttl = StateTtlConfig.new_builder(10).set_update_type(StateTtlConfig.UpdateType.Disabled).build()
-    state = state_of(backend, ValueStateDescriptor("v"), ttl)
+    state = state_of(keyed, ValueStateDescriptor("v"), ttl)
     state.update(1)
-    backend.clock.now = 1000
+    keyed.clock.now = 1000
     assert state.value() == 1
 
 
-def test_a_value_expires_at_the_end_of_its_life_and_not_before(backend: KeyedStateBackend) -> None:
-    state = state_of(backend, ValueStateDescriptor("v"), config())
+def test_a_value_expires_at_the_end_of_its_life_and_not_before(keyed: KeyedStateBackend) -> None:
+    state = state_of(keyed, ValueStateDescriptor("v"), config())
     state.update("x")
-    backend.clock.now = 9
+    keyed.clock.now = 9
     assert state.value() == "x"
-    backend.clock.now = 10
+    keyed.clock.now = 10
     assert state.value() is None
-    assert backend.count("v") == 0
+    assert keyed.count("v") == 0
 
 
-def test_reading_prolongs_a_life_only_where_asked_for(backend: KeyedStateBackend) -> None:
-    read = state_of(backend, ValueStateDescriptor("r"), config("update_ttl_on_read_and_write"))
-    written = state_of(backend, ValueStateDescriptor("w"), config())
+def test_reading_prolongs_a_life_only_where_asked_for(keyed: KeyedStateBackend) -> None:
+    read = state_of(keyed, ValueStateDescriptor("r"), config("update_ttl_on_read_and_write"))
+    written = state_of(keyed, ValueStateDescriptor("w"), config())
     read.update(1)
     written.update(1)
-    backend.clock.now = 9
+    keyed.clock.now = 9
     assert (read.value(), written.value()) == (1, 1)
-    backend.clock.now = 18
+    keyed.clock.now = 18
     assert (read.value(), written.value()) == (1, None)
 
 
 def test_an_expired_value_that_was_not_cleaned_up_is_returned_once_where_asked_for(
-    backend: KeyedStateBackend,
+    keyed: KeyedStateBackend,
 ) -> None:
-    state = state_of(backend, ValueStateDescriptor("v"), config("return_expired_if_not_cleaned_up"))
+    state = state_of(keyed, ValueStateDescriptor("v"), config("return_expired_if_not_cleaned_up"))
     state.update(1)
-    backend.clock.now = 50
+    keyed.clock.now = 50
     assert state.value() == 1
     assert state.value() is None
 
 
-def test_each_element_of_a_list_has_its_own_life(backend: KeyedStateBackend) -> None:
-    state = state_of(backend, ListStateDescriptor("l"), config())
+def test_each_element_of_a_list_has_its_own_life(keyed: KeyedStateBackend) -> None:
+    state = state_of(keyed, ListStateDescriptor("l"), config())
     state.add(1)
-    backend.clock.now = 5
+    keyed.clock.now = 5
     state.add_all([2, 3])
-    backend.clock.now = 10
+    keyed.clock.now = 10
     assert state.get() == [2, 3]
-    backend.clock.now = 15
+    keyed.clock.now = 15
     assert state.get() == []
-    assert backend.count("l") == 0
+    assert keyed.count("l") == 0
 
 
-def test_each_entry_of_a_map_has_its_own_life(backend: KeyedStateBackend) -> None:
-    state = state_of(backend, MapStateDescriptor("m"), config())
+def test_each_entry_of_a_map_has_its_own_life(keyed: KeyedStateBackend) -> None:
+    state = state_of(keyed, MapStateDescriptor("m"), config())
     state.put("a", 1)
-    backend.clock.now = 5
+    keyed.clock.now = 5
     state.put_all({"b": 2, "c": None})
-    backend.clock.now = 10
+    keyed.clock.now = 10
     assert list(state.items()) == [("b", 2), ("c", None)]
     assert (state.get("a"), state.contains("a"), state.contains("c")) == (None, False, True)
-    backend.clock.now = 15
+    keyed.clock.now = 15
     assert state.is_empty()
 
 
-def test_reducing_and_aggregating_begin_anew_after_they_expired(backend: KeyedStateBackend) -> None:
-    reducing = state_of(backend, ReducingStateDescriptor("r", lambda a, b: a + b), config())
-    aggregating = state_of(backend, AggregatingStateDescriptor("a", Sum()), config())
+def test_reducing_and_aggregating_begin_anew_after_they_expired(keyed: KeyedStateBackend) -> None:
+    reducing = state_of(keyed, ReducingStateDescriptor("r", lambda a, b: a + b), config())
+    aggregating = state_of(keyed, AggregatingStateDescriptor("a", Sum()), config())
     for state in (reducing, aggregating):
         state.add(1)
         state.add(2)
     assert (reducing.get(), aggregating.get()) == (3, 3)
-    backend.clock.now = 10
+    keyed.clock.now = 10
     for state in (reducing, aggregating):
         state.add(5)
     assert (reducing.get(), aggregating.get()) == (5, 5)
 
 
-def test_incremental_cleanup_removes_expired_entries_with_every_access(backend: KeyedStateBackend) -> None:
+def test_incremental_cleanup_removes_expired_entries_with_every_access(keyed: KeyedStateBackend) -> None:
     ttl = StateTtlConfig.new_builder(10).cleanup_incrementally(2, False).build()
-    state = state_of(backend, ValueStateDescriptor("v"), ttl)
+    state = state_of(keyed, ValueStateDescriptor("v"), ttl)
     for key in range(10):
-        backend.context.key = key
+        keyed.context.key = key
         state.update(key)
-    backend.clock.now = 10
-    backend.context.key = "other"
+    keyed.clock.now = 10
+    keyed.context.key = "other"
     for _ in range(20):
         state.value()
-    assert backend.count("v") == 0
+    assert keyed.count("v") == 0
 
 
 @pytest.mark.parametrize(
     ("settings", "left"),
     [((), 0), (("disable_cleanup_in_background",), 1), (("disable_cleanup_in_background", "cleanup_full_snapshot"), 0)],
 )
-def test_clean_up_at_the_end_of_an_epoch(tmp_path: Path, settings: tuple[str, ...], left: int) -> None:
+def test_clean_up_at_the_end_of_an_epoch(
+    tmp_path: Path, backend: BackendSpec, settings: tuple[str, ...], left: int
+) -> None:
     def start() -> tuple[SubtaskState, KeyedStateBackend, Any]:
-        subtask = SubtaskState(open_files(tmp_path), "v", 0)
+        subtask = SubtaskState(open_files(tmp_path), "v", 0, backend=backend)
         keyed = subtask.operator("op").keyed
         return subtask, keyed, state_of(keyed, ListStateDescriptor("l"), config(*settings))
 
@@ -185,9 +191,11 @@ def test_clean_up_at_the_end_of_an_epoch(tmp_path: Path, settings: tuple[str, ..
     assert keyed.count("l") == restored_keyed.count("l") == left
 
 
-def test_stamps_survive_and_state_without_them_begins_its_life_on_restore(tmp_path: Path) -> None:
+def test_stamps_survive_and_state_without_them_begins_its_life_on_restore(tmp_path: Path, backend: BackendSpec) -> None:
     def start(descriptor: StateDescriptor, ttl: StateTtlConfig | None, now: int, handles: StateHandles | None) -> Any:
-        subtask = SubtaskState(open_files(tmp_path), "v", 0)
+        # Each on a machine of its own: in a database that stays, the life of "a" would have begun at 100.
+        here = replace(backend, directory=f"{backend.directory}/{now}")
+        subtask = SubtaskState(open_files(tmp_path), "v", 0, backend=here)
         subtask.clock.now = now
         keyed = subtask.operator("op").keyed
         if ttl is not None:

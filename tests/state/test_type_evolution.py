@@ -48,7 +48,7 @@ def refusal(old: TypeInformation, new: TypeInformation, **options: Any) -> tuple
     assert found.verdict == "refused"
     with pytest.raises(StateTypeError) as raised:
         read_as(old, new, [], role="key" if options.get("key") else "value")
-    assert raised.value.message == found.reason
+    assert raised.value.message == ("the key: " if options.get("key") else "") + found.reason
     return found.reason, found.action
 
 

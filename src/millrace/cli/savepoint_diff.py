@@ -22,8 +22,6 @@ from millrace.state.savepoint_files import open_savepoint
 
 ADDED, DROPPED, SAFE, REFUSED, KEPT, SAME = "+", "-", "~", "!", "?", "="
 
-_ROLES = {"key": "key", "ns": "namespace", "entry": "key of the map", "item": "item", "value": "value"}
-
 
 @dataclass
 class StateChange:
@@ -103,11 +101,8 @@ def compare(manifest: Manifest, job: DeclaredJob) -> list[OperatorChange]:
 
 def _states(operator: OperatorMeta) -> list[StateMeta]:
     """What would be missed: the program's states, also empty ones, and timers that wait."""
-    return [
-        meta
-        for meta in operator.states
-        if not is_own_state(meta.name) and (meta.section != "timers" or meta.entries)
-    ]
+    own = [meta for meta in operator.states if not is_own_state(meta.name)]
+    return [meta for meta in own if meta.entries or (meta.section != "timers" and not meta.name.startswith("@"))]
 
 
 def _title(operator: OperatorMeta) -> str:
@@ -145,7 +140,7 @@ def _compare_parallelism(saved: OperatorMeta, operator: DeclaredOperator, change
     meta = operator.meta
     if saved.parallelism != meta.parallelism:
         change.notes.append(f"parallelism {saved.parallelism} -> {meta.parallelism}")
-    if not any(state.section in ("keyed", "timers") for state in saved.states):
+    if not any(state.section == "keyed" or (state.section == "timers" and state.entries) for state in saved.states):
         return
     if meta.parallelism > saved.max_parallelism:
         change.refusals.append(
@@ -187,10 +182,10 @@ def compare_state(before: StateMeta, now: StateMeta, types: dict[str, Any]) -> S
     if before.ttl != now.ttl:
         notes.append("entries expire from now on" if now.ttl else "entries no longer expire")
     for role, written in before.types.items():
-        if role not in _ROLES:
-            continue
+        if role not in (*KEY_ROLES, "item", "value"):
+            continue  # counts and stamps have no types
         evolution = _compare_role(role, written, types.get(role))
-        subject = "" if role in ("value", "item") else f"{_ROLES[role]}: "
+        subject = f"{KEY_ROLES[role]}: " if role in KEY_ROLES else ""
         if evolution.verdict == "refused":
             return StateChange(REFUSED, name, f"{subject}{evolution.reason}. {evolution.action}")
         notes += [f"{subject}{what}" for what in evolution.changes]

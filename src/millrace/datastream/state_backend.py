@@ -27,7 +27,10 @@ class PredefinedOptions(Enum):
 
 
 class EmbeddedRocksDBStateBackend(StateBackend):
-    """State lives on disk, so that it may outgrow memory. A description only: no job uses it yet."""
+    """Keyed state lives in RocksDB on the workers' disks, so that it may outgrow memory.
+
+    Timers, operator state and broadcast state stay in memory. Checkpoints are incremental whatever is set here.
+    """
 
     def __init__(self, enable_incremental_checkpointing: bool | None = None) -> None:
         self._incremental = bool(enable_incremental_checkpointing)

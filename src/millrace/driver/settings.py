@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import tempfile
 from uuid import uuid4
 
 from millrace.driver.job import JobRun
@@ -19,7 +20,7 @@ def job_settings(job: JobRun) -> JobSettings:
         attempt=job.attempt,
         run=uuid4().hex[:8],
         backend=options.backend,
-        backend_directory=options.backend_directory,
+        local_directory=options.backend_directory or tempfile.gettempdir(),
         batch_mode=options.batch_mode,
         parameters=dict(options.parameters),
         cached_files=dict(options.cached_files),

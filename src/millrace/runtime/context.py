@@ -40,6 +40,11 @@ class OperatorContext:
         return self._owner.index
 
     @property
+    def parallelism(self) -> int:
+        """How many subtasks there are."""
+        return self._owner.vertex.parallelism
+
+    @property
     def rescaled(self) -> bool:
         """Whether the state of this epoch was gathered from subtasks of another run of the program."""
         return self._owner.rescaled

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from millrace.state.backends import BackendSpec
 
 if TYPE_CHECKING:
     from millrace.runtime.sources.base import Split
@@ -112,11 +115,21 @@ class JobSettings:
     directory: str
     attempt: int = 0
     run: str = ""
-    backend: str = "hashmap"
-    backend_directory: str = ""
+    backend: Literal["hashmap", "rocksdb"] = "hashmap"
+    local_directory: str = ""
     batch_mode: bool = False
     parameters: dict[str, str] = field(default_factory=dict)
     cached_files: dict[str, str] = field(default_factory=dict)
     broadcast_variables: dict[str, Any] = field(default_factory=dict)
     python_path: tuple[str, ...] = ()
     allow_pickle: bool = True
+
+    @property
+    def local_state(self) -> Path:
+        """Where the workers of one machine keep what they need of state on disk, as long as the attempt lives."""
+        return Path(self.local_directory, f"millrace-state-{self.job_id[:8]}-{self.run}")
+
+    @property
+    def backend_spec(self) -> BackendSpec:
+        """The state backend of each subtask."""
+        return BackendSpec(self.backend, "" if self.backend == "hashmap" else str(self.local_state))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 
 from millrace.runtime.epoch import EpochInput, JobSettings
@@ -48,6 +49,9 @@ class HostedJob:
         errors: list[BaseException] = []
         while self._subtasks:
             errors += self._subtasks.popitem()[1].close()
+        if self._settings.backend != "hashmap":
+            # The other processes of this machine are through as well: a job closes everywhere at once.
+            shutil.rmtree(self._settings.local_state, ignore_errors=True)
         return errors
 
 

@@ -34,6 +34,13 @@ class LevelTask:
 
     def run(self, rows: Iterable[Row]) -> Iterator[list[Row]]:
         """Read the rows that are for this slot, in order, and yield the rows that come of them."""
+        try:
+            yield from self._run(rows)
+        finally:
+            for subtask in self._subtasks.values():
+                subtask.release()
+
+    def _run(self, rows: Iterable[Row]) -> Iterator[list[Row]]:
         outbox = self._outbox
         outbox.move_to(-1, 0)
         for subtask in self._subtasks.values():

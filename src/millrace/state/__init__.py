@@ -17,6 +17,7 @@ from millrace.state.api import (
     State,
     ValueState,
 )
+from millrace.state.backends import BackendSpec
 from millrace.state.delta import Version
 from millrace.state.descriptors import (
     AggregatingStateDescriptor,
@@ -67,6 +68,7 @@ __all__ = [
     "AggregatingState",
     "AggregatingStateDescriptor",
     "AppendingState",
+    "BackendSpec",
     "BroadcastState",
     "Clock",
     "FileHandle",

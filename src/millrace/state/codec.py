@@ -41,8 +41,8 @@ from millrace.state.evolution import Evolution, compare_types
 # The setting that lets a savepoint's pickles be loaded.
 ALLOW_PICKLE = "state.savepoint.allow-pickle"
 
-# What must keep equality and hash when its type changes: keys, namespaces, and the keys of map state.
-KEY_ROLES = frozenset({"key", "ns", "entry"})
+# What must keep equality and hash when its type changes, and how messages speak of it.
+KEY_ROLES = {"key": "the key", "ns": "the namespace", "entry": "the key of the map"}
 
 _PLAIN_TYPES = frozenset({type(None), bool, int, float, str, bytes})
 _MASK_LENGTH = struct.Struct("<I")
@@ -111,7 +111,7 @@ class ColumnCodec:
         if column.pickled and not allow_pickle:
             raise _pickle_refused()
         try:
-            return self._decode(column, allow_pickle, role in KEY_ROLES)
+            return self._decode(column, allow_pickle, role)
         except MillraceError:
             raise
         except Exception as error:
@@ -119,9 +119,9 @@ class ColumnCodec:
                 f"a column cannot be decoded as {column.encoding}: {type(error).__name__}: {error}"
             ) from error
 
-    def _decode(self, column: EncodedColumn, trusted: bool, key: bool) -> list[Any]:
+    def _decode(self, column: EncodedColumn, trusted: bool, role: str) -> list[Any]:
         if column.encoding == "typed":
-            return self._decode_typed(column, trusted, key)
+            return self._decode_typed(column, trusted, role)
         if column.encoding == "int64":
             return decode_int64(column.data)
         values: list[Any]
@@ -132,9 +132,9 @@ class ColumnCodec:
         else:
             raise StateCorruptedError(f"unknown encoding {column.encoding!r}")
         own = self.type_info
-        return values if own is None else past_none(lambda present: coerced(own, present, key=key), values)
+        return values if own is None else past_none(lambda given: coerced(own, given, key=role in KEY_ROLES), values)
 
-    def _decode_typed(self, column: EncodedColumn, trusted: bool, key: bool) -> list[Any]:
+    def _decode_typed(self, column: EncodedColumn, trusted: bool, role: str) -> list[Any]:
         mask, data = _unmask(column.data)
         own = self.type_info
         if own is not None and column.type_json == self._type_json and (trusted or not own.uses_pickle()):
@@ -143,7 +143,7 @@ class ColumnCodec:
             resolve = import_class if trusted else _refuse_class
             values = _writer_type(column.type_json, resolve, trusted).decode_batch(data)
         else:
-            values = _migrated(column.type_json, own, data, trusted, key)
+            values = _migrated(column.type_json, own, data, trusted, role)
         return values if mask is None else _fill([None if byte else 0 for byte in mask], values)
 
 
@@ -189,16 +189,17 @@ def _pickle(values: list[Any]) -> bytes:
 
 
 def _migrated(
-    type_json: dict[str, Any] | None, own: BatchType, data: bytes, trusted: bool, key: bool
+    type_json: dict[str, Any] | None, own: BatchType, data: bytes, trusted: bool, role: str
 ) -> list[Any]:
     """Values that were written as another type."""
     if type_json is None or not isinstance(own, TypeInformation):
         said = "no type" if type_json is None else f"the type {type_json}"
         raise StateTypeError(f"it was written as {said}, where {own.to_json()} is declared", action=KEEP_THE_TYPE)
     _writer_type(type_json, stand_in_classes(type_json), trusted)  # whether it is a type at all, and may be read
-    evolution = compare_types(type_json, own, key=key)
+    evolution = compare_types(type_json, own, key=role in KEY_ROLES)
     if evolution.verdict == "refused":
-        raise StateTypeError(evolution.reason, action=evolution.action)
+        subject = f"{KEY_ROLES[role]}: " if role in KEY_ROLES else ""
+        raise StateTypeError(f"{subject}{evolution.reason}", action=evolution.action)
     resolve = _classes_for(type_json, own, evolution, trusted)
     values = _writer_type(type_json, resolve, trusted).decode_batch(data)
     return past_none(evolution.convert, values)

@@ -35,6 +35,10 @@ class Version(NamedTuple):
     attempt: str
 
 
+# What a subtask is at that has no state at all.
+NO_STATE = Version(-1, "")
+
+
 class Fragment(NamedTuple):
     """What one file says about one state."""
 

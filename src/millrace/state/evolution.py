@@ -92,7 +92,8 @@ def compare_types(written: TypeJson, declared: TypeInformation, *, key: bool = F
     try:
         convert = planner.plan(written, declared, "")
     except _RefusedError as refusal:
-        return Evolution("refused", reason=refusal.reason, action=refusal.action)
+        action = _KEEP_THE_KEY if key and refusal.action == KEEP_THE_TYPE else refusal.action
+        return Evolution("refused", reason=refusal.reason, action=action)
     return Evolution("safe", tuple(planner.changes), classes=frozenset(planner.classes), convert=convert)
 
 

@@ -30,7 +30,9 @@ def decode_columns(codecs: dict[str, ColumnCodec], fragment: Fragment, *, allow_
     """The columns of a fragment. Roles that the codecs do not know are left out."""
     roles = ((name, name.partition(".")[2], column) for name, column in fragment.columns.items())
     return {
-        name: codecs[role].decode(column, allow_pickle=allow_pickle) for name, role, column in roles if role in codecs
+        name: codecs[role].decode(column, allow_pickle=allow_pickle, role=role)
+        for name, role, column in roles
+        if role in codecs
     }
 
 
@@ -38,12 +40,7 @@ def apply_fragment(table: Table, fragment: Fragment, *, allow_pickle: bool) -> N
     """Settle in a table what a file says about it; an error names the operator and the state."""
     uid, _, name = fragment.address
     place = where(uid, name)
-    written, declared = _shape(fragment.meta), _shape(table.meta())
-    if written != declared:
-        raise StateTypeError(
-            f"{place} was written as {written}, and the program declares {declared}",
-            action="Give the changed state a new name, or declare it as before.",
-        )
+    check_shape(place, fragment.meta, table.meta())
     try:
         table.apply(decode_columns(table.codecs, fragment, allow_pickle=allow_pickle))
     except StateError as error:
@@ -53,5 +50,15 @@ def apply_fragment(table: Table, fragment: Fragment, *, allow_pickle: bool) -> N
         raise StateCorruptedError(f"{place} does not follow from what was read before it: {error!r}") from error
 
 
-def _shape(meta: dict[str, Any]) -> str:
+def check_shape(place: str, written: dict[str, Any], declared: dict[str, Any]) -> None:
+    """`StateTypeError` unless a state was written as what it is now."""
+    if shape(written) != shape(declared):
+        raise StateTypeError(
+            f"{place} was written as {shape(written)}, and the program declares {shape(declared)}",
+            action="Give the changed state a new name, or declare it as before.",
+        )
+
+
+def shape(meta: dict[str, Any]) -> str:
+    """What of a table must not change: its kind, and whether it has namespaces."""
     return f"{meta['kind']} state{' by namespace' if meta.get('namespaced') else ''}"

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from hashlib import blake2b
 
-from millrace.state.delta import StateFile, Version, decode_file, encode_file
+from millrace.state.delta import NO_STATE, StateFile, Version, decode_file, encode_file
 from millrace.state.errors import StateCorruptedError
 from millrace.state.files import JobFiles
 
@@ -18,8 +18,9 @@ _UNSAFE = re.compile(r"[^A-Za-z0-9_.=-]+")
 class FileHandle:
     """One state file: where it is, how to tell that it is intact, and which snapshots it holds.
 
-    `kind` is `base` (everything), `delta` (what one epoch changed) or `merged` (several deltas). `covers` are the
-    snapshots in the file, as (epoch, attempt), ending with the file's own.
+    `kind` is `base` (everything), `delta` (what one epoch changed), `merged` (several deltas) or `sst` (a file of the
+    local database, at the snapshot that the handle names). `covers` are the snapshots in the file, as (epoch, attempt),
+    ending with the file's own.
     """
 
     path: str
@@ -37,9 +38,36 @@ class FileHandle:
 
 @dataclass(frozen=True, slots=True)
 class StateHandles:
-    """The state of one subtask at the end of an epoch: a base and what was changed since."""
+    """The state of one subtask at the end of an epoch: a base and what was changed since.
+
+    With state on disk, the base is the files of a database and a `base` file: the rest of the state in whole, and
+    what the epoch of that file changed on disk.
+    """
 
     chain: tuple[FileHandle, ...] = ()
+
+    @property
+    def database(self) -> tuple[FileHandle, ...]:
+        """The files of the database, if there are any."""
+        return tuple(handle for handle in self.chain if handle.kind == "sst")
+
+    @property
+    def files(self) -> tuple[FileHandle, ...]:
+        """The files that `read_state_file` reads, oldest first."""
+        return tuple(handle for handle in self.chain if handle.kind != "sst")
+
+    @property
+    def deltas(self) -> tuple[FileHandle, ...]:
+        """The files on top of the base."""
+        return tuple(handle for handle in self.chain if handle.kind not in ("sst", "base"))
+
+    def versions(self) -> list[Version]:
+        """The snapshots in the files."""
+        return [version for handle in self.files for version in handle.versions()]
+
+    def line(self) -> list[Version]:
+        """The versions that a database may be at on its way to this state: what it begins from, and the snapshots."""
+        return [*(self.database[0].versions() if self.database else [NO_STATE]), *self.versions()]
 
     @property
     def version(self) -> Version | None:

@@ -169,7 +169,7 @@ _BASES: tuple[tuple[type, Callable[[Any], int]], ...] = (
 )
 
 
-def _own_hash(cls: type) -> Any:
+def own_hash(cls: type) -> Any:
     return cls.__hash__
 
 
@@ -185,14 +185,14 @@ def _hasher_of(cls: type) -> Callable[[Any], int] | None:
     if issubclass(cls, Number):
         return _hash_number
     for base, hasher in _BASES:
-        if issubclass(cls, base) and _own_hash(cls) is _own_hash(base):
+        if issubclass(cls, base) and own_hash(cls) is own_hash(base):
             return hasher
-    if issubclass(cls, Enum) and _own_hash(cls) is _own_hash(Enum):
+    if issubclass(cls, Enum) and own_hash(cls) is own_hash(Enum):
         return _hash_enum
-    return _hash_dataclass if _has_generated_hash(cls) else None
+    return _hash_dataclass if has_generated_hash(cls) else None
 
 
-def _has_generated_hash(cls: type) -> bool:
+def has_generated_hash(cls: type) -> bool:
     params = getattr(cls, "__dataclass_params__", None)
     if params is None or not (params.frozen and params.eq):
         return False
@@ -203,6 +203,6 @@ def _has_generated_hash(cls: type) -> bool:
 def _why_not(cls: type) -> str:
     if cls.__hash__ is None:
         return f"a {cls.__qualname__} can change, and so has no hash"
-    if _own_hash(cls) is _own_hash(object):
+    if own_hash(cls) is own_hash(object):
         return f"{cls.__qualname__} hashes by identity, which differs in every process"
     return f"the hash of {cls.__qualname__} is its own, and may differ from process to process"

@@ -1,4 +1,4 @@
-"""The keyed state of one operator, in memory."""
+"""The keyed state of one operator."""
 
 from __future__ import annotations
 
@@ -30,6 +30,9 @@ from millrace.state.tables import INT64, Clock, KeyContext, KeyedTable, Namespac
 
 Attach = Callable[[str, Table], None]
 
+# Gives a new table its place on disk.
+Place = Callable[[KeyedTable], None]
+
 
 class KeyedStateBackend:
     """Hands out the keyed state of one operator.
@@ -54,12 +57,14 @@ class KeyedStateBackend:
         clock: Clock | None = None,
         key_codec: ColumnCodec | None = None,
         attach: Attach | None = None,
+        place: Place | None = None,
     ) -> None:
         self.uid = uid
         self.context = KeyContext()
         self.clock = clock or Clock()
         self.key_codec = key_codec or ColumnCodec()
         self._attach = attach
+        self._place = place
         self._tables: dict[str, KeyedTable] = {}
         self._identities: dict[str, tuple[Any, ...]] = {}
 
@@ -94,6 +99,8 @@ class KeyedStateBackend:
         table.queryable = descriptor.get_queryable_state_name()
         if ttl is not None:
             table.expiry = Expiry(ttl, self.clock)
+        if self._place is not None:
+            self._place(table)
         return table
 
     def tables(self) -> list[KeyedTable]:

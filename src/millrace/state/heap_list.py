@@ -7,7 +7,27 @@ from typing import Any, ClassVar
 
 from millrace.state.api import ListState
 from millrace.state.codec import ColumnCodec
-from millrace.state.tables import INT64, Columns, KeyContext, KeyedTable, NamespacedContext, flatten, split
+from millrace.state.tables import (
+    INT64,
+    Columns,
+    KeyContext,
+    KeyedTable,
+    NamespacedContext,
+    flatten,
+    split,
+    weighed_pieces,
+)
+
+
+class HeapLists(dict[Any, list[Any]]):
+    """A list per storage key. None of them is empty."""
+
+    def append(self, key: Any, items: list[Any]) -> None:
+        """Put items at the end of a list, which is this very one where there was none."""
+        if key in self:
+            self[key].extend(items)
+        else:
+            self[key] = items
 
 
 class ListTable(KeyedTable):
@@ -19,16 +39,22 @@ class ListTable(KeyedTable):
 
     def __init__(self, name: str, codecs: dict[str, ColumnCodec], context: KeyContext | NamespacedContext) -> None:
         super().__init__(name, {**codecs, "count": INT64}, context)
-        self._base: dict[Any, list[Any]] = {}
+        self._base: Any = HeapLists()
         self._replaced: dict[Any, list[Any]] = {}
         self._added: dict[Any, list[Any]] = {}
+
+    def keep_in(self, place: Any) -> None:
+        self._base = self.place = place
+
+    def changed_keys(self) -> list[Any]:
+        return [*self._replaced, *(key for key in self._added if key not in self._replaced)]
 
     def clear(self) -> None:
         self._replace(self._context.key, [])
 
     def _read(self, key: Any) -> list[Any]:
         """A new list of the elements of a storage key."""
-        items = self._replaced[key] if key in self._replaced else self._base.get(key, [])
+        items: list[Any] = self._replaced[key] if key in self._replaced else self._base.get(key, [])
         return items + self._added.get(key, [])
 
     def _replace(self, key: Any, items: list[Any]) -> None:
@@ -44,10 +70,8 @@ class ListTable(KeyedTable):
 
     def storage_keys(self) -> Iterator[Any]:
         base, replaced, added = self._base, self._replaced, self._added
-        candidates = {**dict.fromkeys(base), **dict.fromkeys(replaced), **dict.fromkeys(added)}
-        for key in candidates:
-            if key in added or (replaced[key] if key in replaced else base[key]):
-                yield key
+        yield from (key for key in base if key in added or key not in replaced or replaced[key])
+        yield from (key for key in self.changed_keys() if (key in added or replaced[key]) and key not in base)
 
     def delta(self) -> Columns | None:
         gone = [key for key, items in self._replaced.items() if not items]
@@ -67,7 +91,10 @@ class ListTable(KeyedTable):
         self._added.clear()
 
     def full(self) -> Columns:
-        return self._rows("set", self._base)
+        return self._rows("set", dict(self._base.items()))
+
+    def chunks(self, rows: int) -> Iterator[Columns]:
+        return (self._rows("set", piece) for piece in weighed_pieces(self._base.items(), rows))
 
     def _rows(self, part: str, lists: dict[Any, list[Any]]) -> Columns:
         return {
@@ -85,10 +112,7 @@ class ListTable(KeyedTable):
             base.pop(key, None)
         base.update(self._lists_of("set", columns))
         for key, items in self._lists_of("add", columns):
-            if key in base:
-                base[key].extend(items)
-            else:
-                base[key] = items
+            base.append(key, items)
 
     def _lists_of(self, part: str, columns: Columns) -> Iterator[tuple[Any, list[Any]]]:
         lists = split(self._stored(part, columns), columns.get(f"{part}.count", []))

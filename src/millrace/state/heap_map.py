@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, ClassVar
 
 from millrace.state.api import MapState
@@ -16,11 +16,47 @@ from millrace.state.tables import (
     flatten,
     split,
     spread,
+    weighed_pieces,
 )
 
 # What is known about an entry that this epoch touched: it was not there before; it was, and stayed; it was, and
 # was removed at some time (it may be there again, and then stands behind the others).
 _NEW, _KEPT, _REMOVED = 0, 1, 2
+
+
+class HeapMaps(dict[Any, dict[Any, Any]]):
+    """A dict per storage key. Those that are empty are tidied away when an epoch is settled."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._created: set[Any] = set()
+
+    def opened(self, key: Any) -> dict[Any, Any]:
+        """The map of a key, to be changed."""
+        entries = self.get(key)
+        if entries is None:
+            entries = self[key] = {}
+            self._created.add(key)
+        return entries
+
+    def wipe(self, key: Any) -> bool:
+        """Make the map of a key empty. Returns whether it was there before this epoch."""
+        self[key] = {}
+        return key not in self._created
+
+    def tidy(self, keys: Iterable[Any]) -> None:
+        """Remove the maps of these keys that are empty."""
+        for key in keys:
+            if not self.get(key, True):
+                del self[key]
+
+    def settled(self) -> None:
+        """An epoch ends here: what was created belongs to the next one's past."""
+        self._created.clear()
+
+    def live(self) -> Iterator[Any]:
+        """The storage keys whose maps have entries."""
+        return (key for key, entries in self.items() if entries)
 
 
 class MapTable(KeyedTable):
@@ -29,24 +65,25 @@ class MapTable(KeyedTable):
     Not two dicts as for values: the order of insertion must not depend on where epochs end.
     """
 
-    __slots__ = ("_cleared", "_created", "_maps", "_touched")
+    __slots__ = ("_cleared", "_maps", "_touched")
 
     kind: ClassVar[str] = "map"
 
     def __init__(self, name: str, codecs: dict[str, ColumnCodec], context: KeyContext | NamespacedContext) -> None:
         super().__init__(name, {**codecs, "count": INT64}, context)
-        self._maps: dict[Any, dict[Any, Any]] = {}
+        self._maps: Any = HeapMaps()
         # Storage key → (its map, what this epoch touched in the map, in the order of the map's insertions).
         self._touched: dict[Any, tuple[dict[Any, Any], dict[Any, int]]] = {}
         self._cleared: dict[Any, None] = {}
-        self._created: set[Any] = set()
+
+    def keep_in(self, place: Any) -> None:
+        self._maps = self.place = place
+
+    def changed_keys(self) -> list[Any]:
+        return list(self._touched)
 
     def _touch(self, key: Any) -> tuple[dict[Any, Any], dict[Any, int]]:
-        entries = self._maps.get(key)
-        if entries is None:
-            entries = self._maps[key] = {}
-            self._created.add(key)
-        touched = self._touched[key] = (entries, {})
+        touched = self._touched[key] = (self._maps.opened(key), {})
         return touched
 
     def _put(self, key: Any, entry: Any, value: Any) -> None:
@@ -73,13 +110,13 @@ class MapTable(KeyedTable):
     def clear(self) -> None:
         key = self._context.key
         if key in self._maps:
-            if key not in self._created:
+            if self._maps.wipe(key):
                 self._cleared[key] = None
-            self._maps[key] = {}
             self._touch(key)
 
     def storage_keys(self) -> Iterator[Any]:
-        return (key for key, entries in self._maps.items() if entries)
+        keys: Iterator[Any] = self._maps.live()
+        return keys
 
     def delta(self) -> Columns | None:
         gone: dict[Any, list[Any]] = {}
@@ -105,18 +142,19 @@ class MapTable(KeyedTable):
         if coerced and columns is not None:
             for entries, entry, value in self._entries_of(columns):
                 entries[entry] = value
-        for key in self._touched:
-            if not self._maps[key]:
-                del self._maps[key]
+        self._maps.tidy(self._touched)
+        self._maps.settled()
         self._forget_touched()
 
     def _forget_touched(self) -> None:
         self._touched.clear()
         self._cleared.clear()
-        self._created.clear()
 
     def full(self) -> Columns:
-        return self._rows(self._maps)
+        return self._rows(dict(self._maps.items()))
+
+    def chunks(self, rows: int) -> Iterator[Columns]:
+        return (self._rows(piece) for piece in weighed_pieces(self._maps.items(), rows))
 
     def _rows(self, maps: dict[Any, dict[Any, Any]]) -> Columns:
         return {
@@ -136,29 +174,27 @@ class MapTable(KeyedTable):
         maps = self._maps
         cleared = self._keys_of("clear", columns)
         for key in cleared:
-            maps[key] = {}
+            maps.wipe(key)
         gone_keys = self._keys_of("gone", columns)
         gone_entries = split(columns.get("gone.entry", []), columns.get("gone.count", []))
         for key, removed in zip(gone_keys, gone_entries, strict=True):
-            entries = maps[key]
+            entries = maps.opened(key)
             for entry in removed:
                 del entries[entry]
-        for key in self._keys_of("put", columns):
-            if key not in maps:
-                maps[key] = {}
         for entries, entry, value in self._entries_of(columns):
             entries[entry] = value
-        for key in (*cleared, *gone_keys):
-            if key in maps and not maps[key]:
-                del maps[key]
+        maps.tidy((*cleared, *gone_keys))
+        maps.settled()
 
     def _entries_of(self, columns: Columns) -> Iterator[tuple[dict[Any, Any], Any, Any]]:
+        opened = self._maps.opened
         keys = spread(self._keys_of("put", columns), columns.get("put.count", []))
         for key, entry, value in zip(keys, columns.get("put.entry", []), self._stored(columns), strict=True):
-            yield self._maps[key], entry, value
+            yield opened(key), entry, value
 
     def reset(self) -> None:
         self._maps.clear()
+        self._maps.settled()
         self._forget_touched()
 
 

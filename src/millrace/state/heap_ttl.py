@@ -55,10 +55,10 @@ class Expiry:
     def expired(self, stamp: int) -> bool:
         return stamp + self._ttl <= self._clock.now
 
-    def next_keys(self, count: int, all_keys: Callable[[], Iterable[Any]]) -> list[Any]:
+    def next_keys(self, count: int, some_keys: Callable[[], list[Any]]) -> list[Any]:
         """The next keys to look at, round and round."""
         if not self._waiting:
-            self._waiting = list(all_keys())
+            self._waiting = some_keys()
         taken = self._waiting[-count:]
         del self._waiting[-count:]
         return taken
@@ -76,13 +76,30 @@ class _TtlTable(KeyedTable):
 
     def prepare_snapshot(self, full: bool) -> None:
         if full and self.expiry.in_full_snapshot:
-            self._drop_expired(list(self.storage_keys()))
+            last = False
+            while not last:
+                keys, last = self._keys_to_look_at()
+                self._drop_expired(keys)
         elif self.expiry.in_background:
-            self._drop_expired(self.expiry.next_keys(_BACKGROUND_BUDGET, self.storage_keys))
+            self._look_at(_BACKGROUND_BUDGET)
 
     def _accessed(self) -> None:
         if self.expiry.per_access:
-            self._drop_expired(self.expiry.next_keys(self.expiry.per_access, self.storage_keys))
+            self._look_at(self.expiry.per_access)
+
+    def _look_at(self, count: int) -> None:
+        self._drop_expired(self.expiry.next_keys(count, lambda: self._keys_to_look_at()[0]))
+
+    def _keys_to_look_at(self) -> tuple[list[Any], bool]:
+        """Keys for a clean-up, and whether they were the last: all of those in memory, some of those on disk."""
+        if self.place is None:
+            return self._units(list(self.storage_keys())), True
+        keys, last = self.place.next_keys(_BACKGROUND_BUDGET)
+        return ([*self._units(self.changed_keys()), *keys] if last else keys), last
+
+    def _units(self, keys: list[Any]) -> list[Any]:
+        """Storage keys as `_drop_expired` takes them."""
+        return keys
 
     def _drop_expired(self, keys: list[Any]) -> None:
         raise NotImplementedError
@@ -254,10 +271,15 @@ class TtlMapState(_TtlTable, HeapMapState):
         values = columns.get("put.value", [])
         return list(zip(values, self._stamps("put", columns, len(values)), strict=True))
 
+    def _units(self, keys: list[Any]) -> list[Any]:
+        return [(key, None) for key in keys]
+
     def _drop_expired(self, keys: list[Any]) -> None:
-        for key in keys:
+        # With each key come its entries to look at, None for all: on disk, a map may be too large for that.
+        for key, some in keys:
             stored = self._maps.get(key, {})
-            for entry in [entry for entry, (_, stamp) in stored.items() if self.expiry.expired(stamp)]:
+            looked_at = stored.items() if some is None else [(entry, stored.get(entry)) for entry in some]
+            for entry in [entry for entry, found in looked_at if found is not None and self.expiry.expired(found[1])]:
                 self._remove(key, entry)
 
     def get(self, key: Any) -> Any:

@@ -7,18 +7,27 @@ from typing import Any, ClassVar
 
 from millrace.state.api import AggregatingState, ReducingState, ValueState
 from millrace.state.codec import ColumnCodec
-from millrace.state.tables import Columns, KeyContext, KeyedTable, NamespacedContext
+from millrace.state.tables import Columns, KeyContext, KeyedTable, NamespacedContext, pieces
 
 
 class ValueTable(KeyedTable):
-    """One object per storage key, as of the last epoch (`_base`) and of this one (`_dirty`, None: removed)."""
+    """One object per storage key, as of the last epoch (`_base`) and of this one (`_dirty`, None: removed).
+
+    `_base` is a dict, or stands for what lies on disk (`disk_tables.py`).
+    """
 
     __slots__ = ("_base", "_dirty")
 
     def __init__(self, name: str, codecs: dict[str, ColumnCodec], context: KeyContext | NamespacedContext) -> None:
         super().__init__(name, codecs, context)
-        self._base: dict[Any, Any] = {}
+        self._base: Any = {}
         self._dirty: dict[Any, Any] = {}
+
+    def keep_in(self, place: Any) -> None:
+        self._base = self.place = place
+
+    def changed_keys(self) -> list[Any]:
+        return list(self._dirty)
 
     def clear(self) -> None:
         key = self._context.key
@@ -49,7 +58,10 @@ class ValueTable(KeyedTable):
         self._dirty.clear()
 
     def full(self) -> Columns:
-        return self._rows(self._base)
+        return self._rows(dict(self._base.items()))
+
+    def chunks(self, rows: int) -> Iterator[Columns]:
+        return (self._rows(dict(piece)) for piece in pieces(self._base.items(), rows))
 
     def _rows(self, entries: dict[Any, Any]) -> Columns:
         return {**self._key_columns("put", list(entries)), "put.value": list(entries.values())}

@@ -45,7 +45,7 @@ def inspect_files(files: JobFiles, manifest: Manifest) -> FileReport:
 
 
 def _inspect_file(files: JobFiles, handle: FileHandle, report: FileReport) -> None:
-    if handle.kind not in COLUMN_FILES:
+    if handle.kind not in COLUMN_FILES:  # A database's own; reading it would mean to open it.
         report.foreign.append(handle.path)
         return
     try:
@@ -54,6 +54,9 @@ def _inspect_file(files: JobFiles, handle: FileHandle, report: FileReport) -> No
         report.damaged[handle.path] = error.message.removeprefix(f"{handle.path}: ")
         return
     for fragment in (fragment for part in parts for fragment in part.fragments):
+        if not isinstance(fragment.meta.get("name"), str):
+            report.damaged[handle.path] = "it holds a state without a name"
+            continue
         address = fragment.address
         size = sum(len(column.data) for column in fragment.columns.values())
         report.sizes[address] = report.sizes.get(address, 0) + size

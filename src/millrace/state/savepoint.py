@@ -72,7 +72,7 @@ class Savepoint:
         for error in damaged:
             message = f"{location}: {error.message}; reading the state of epoch {manifest.epoch} instead"
             warnings.warn(message, stacklevel=2)
-        saved = SavedState(files, manifest.subtasks)
+        saved = SavedState(files, manifest.subtasks, allow_pickle)
         return cls(manifest, location, allow_pickle, tuple(damaged), _saved=saved)
 
     def operators(self) -> list[OperatorMeta]:
@@ -105,7 +105,7 @@ class Savepoint:
         return TimersView(operator, types, [(meta.name, self._reader(operator, meta)) for meta in metas])
 
     def _reader(self, operator: OperatorMeta, meta: StateMeta) -> ReadTables:
-        return partial(self._saved.tables, operator, meta.section, meta.name, allow_pickle=self.allow_pickle)
+        return partial(self._saved.tables, operator, meta, allow_pickle=self.allow_pickle)
 
     def _find(self, uid: str, name: str, section: str) -> tuple[OperatorMeta, StateMeta]:
         operator = self.operator(uid)

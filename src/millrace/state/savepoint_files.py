@@ -7,13 +7,16 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
 from millrace.state.delta import Fragment, Part, StateFile, Version
+from millrace.state.disk_reading import database_fragments
 from millrace.state.errors import StateCorruptedError, StateError
 from millrace.state.files import JobFiles, LocalFiles, open_files
+from millrace.state.fragments import where
 from millrace.state.handles import StateHandles, read_state_file, write_state_file
 from millrace.state.manifest import (
     DIRECTORY,
     Manifest,
     OperatorMeta,
+    StateMeta,
     decode_manifest,
     latest_manifest,
     list_manifests,
@@ -75,11 +78,13 @@ def _no_savepoint(location: str, files: JobFiles) -> StateError:
 class SavedState:
     """State by vertex and subtask: what the handles of a manifest name, without what was dropped or replaced.
 
-    `replaced` holds fragments by address, with the vertex and one fragment (or None) per subtask.
+    `trusted` tells whether pickles in a database may be loaded, whose rows are taken apart to be read. `replaced`
+    holds fragments by address, with the vertex and one fragment (or None) per subtask.
     """
 
     files: JobFiles | None = None
     handles: dict[str, list[StateHandles]] = field(default_factory=dict)
+    trusted: bool = False
     dropped: frozenset[str] = frozenset()
     replaced: dict[Address, tuple[str, list[Fragment | None]]] = field(default_factory=dict)
 
@@ -97,14 +102,13 @@ class SavedState:
         replaced = (len(fragments) for of, fragments in self.replaced.values() if of == vertex)
         return max([len(self.handles.get(vertex, [])), *replaced])
 
-    def tables(self, operator: OperatorMeta, section: str, name: str, *, allow_pickle: bool) -> Iterator[Table]:
+    def tables(self, operator: OperatorMeta, meta: StateMeta, *, allow_pickle: bool) -> Iterator[Table]:
         """The tables of one state, one subtask's after the other's."""
-        address = (operator.uid, section, name)
+        address = (operator.uid, meta.section, meta.name)
         for subtask in range(self.subtasks(operator.vertex)):
             fragments = list(self.fragments(operator.vertex, subtask, lambda found: found == address))
             if fragments:
-                parts = [Part(Version(0, ""), fragments)]
-                yield open_tables(parts, Clock(), allow_pickle=allow_pickle)[address]
+                yield _table_of(address, meta.kind, fragments, allow_pickle)
 
     def fragments(self, vertex: str, subtask: int, wanted: Callable[[Address], bool]) -> Iterator[Fragment]:
         """What is said about the wanted states of a subtask, oldest first."""
@@ -120,15 +124,18 @@ class SavedState:
 
     def _in_files(self, vertex: str, subtask: int) -> Iterator[Fragment]:
         subtasks = self.handles.get(vertex, [])
-        for handle in subtasks[subtask].chain if subtask < len(subtasks) else ():
-            if handle.kind not in COLUMN_FILES:
-                raise StateError(
-                    f"{handle.path} can be read by the state backend alone that wrote it",
-                    action="Take a savepoint of the job: its files are the same for every backend.",
-                )
+        if subtask >= len(subtasks):
+            return
+        handles = subtasks[subtask]
+        assert self.files is not None or not handles.chain
+        if handles.database and self.files is not None:
+            yield from database_fragments(handles.database, self.files, Clock(), allow_pickle=self.trusted)
+        for handle in handles.files:
             assert self.files is not None
-            for part in read_state_file(self.files, handle).parts:
-                yield from part.fragments
+            for fragment in (one for part in read_state_file(self.files, handle).parts for one in part.fragments):
+                if not isinstance(fragment.meta.get("name"), str):
+                    raise StateCorruptedError("it holds a state without a name", path=handle.path)
+                yield fragment
 
     def write(self, target: JobFiles, vertex: str, version: Version) -> list[StateHandles]:
         """Write the state of a vertex, as one base for each subtask."""
@@ -141,6 +148,21 @@ class SavedState:
         file = StateFile("base", vertex, subtask, [Part(version, fragments)])
         return StateHandles((write_state_file(target, file),))
 
+
+def _table_of(address: Address, kind: str, fragments: list[Fragment], allow_pickle: bool) -> Table:
+    try:
+        table = open_tables([Part(Version(0, ""), fragments)], Clock(), allow_pickle=allow_pickle)[address]
+    except (LookupError, TypeError, ValueError) as error:  # A header that only a forger could have written.
+        raise StateCorruptedError(f"{where(address[0], address[2])} is not described as state is: {error!r}") from error
+    if table.kind not in (kind, _KIND_OF_TABLE.get(kind)):
+        raise StateCorruptedError(
+            f"{where(address[0], address[2])} is {table.kind} state in the files and {kind} state in the manifest"
+        )
+    return table
+
+
+# Reducing and aggregating state is read as values.
+_KIND_OF_TABLE = {"reducing": "value", "aggregating": "value"}
 
 # What a savepoint's directory may hold.
 _DIRECTORIES = (DIRECTORY, "state", "feedback", "spark")

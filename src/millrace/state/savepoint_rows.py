@@ -50,10 +50,31 @@ def rows_given(given: Any, view: KeyedStateView) -> KeyedRows:
                 f"{place}: the table has no column {', '.join(missing)}; it has {', '.join(columns) or 'none'}",
                 action=f"Name its columns as to_arrow() does: {', '.join([*sorted(named), view.value_column])}.",
             )
-        stamps = columns.get("stamp", columns.get("stamps"))
         namespaces = columns.get("namespace") if view.meta.namespaced else None
-        rows = KeyedRows(columns["key"], namespaces, columns[view.value_column], stamps if view.meta.ttl else None)
+        values = columns[view.value_column]
+        stamps = _stamps_given(columns.get("stamp", columns.get("stamps")), values, place) if view.meta.ttl else None
+        rows = KeyedRows(columns["key"], namespaces, values, stamps)
     return _settled(rows, view, place)
+
+
+def _stamps_given(stamps: list[Any] | None, values: list[Any], place: str) -> list[Any] | None:
+    """Stamps as ints; None where a table has none, or NaN as pandas has it."""
+
+    def as_int(stamp: Any) -> Any:
+        if hasattr(stamp, "__iter__"):
+            return list(map(as_int, stamp))
+        return None if stamp is None or stamp != stamp else int(stamp)  # noqa: PLR0124 - how a NaN is told
+
+    if stamps is None:
+        return None
+    found = list(map(as_int, stamps))
+    for value, stamp in zip(values, found, strict=True):
+        if isinstance(stamp, list) and (len(stamp) != len(value) or None in stamp):
+            raise StateError(
+                f"{place}: {short_repr(stamp)} are not the stamps of {short_repr(value)}",
+                action="Give each item or entry its stamp, or leave the column out.",
+            )
+    return found
 
 
 def _columns_of_frame(given: Any) -> dict[str, list[Any]] | None:
@@ -128,9 +149,7 @@ def keyed_fragments(rows: KeyedRows, view: KeyedStateView) -> list[Fragment | No
         subtask_of(key_group(key, operator.max_parallelism), operator.parallelism, operator.max_parallelism)
         for key in rows.keys
     ]
-    stamps = rows.stamps
-    if meta.ttl and stamps is None:
-        stamps = _fresh_stamps(meta.kind, rows.values)
+    stamps = _stamps(meta.kind, rows) if meta.ttl else None
     fragments = []
     for subtask in range(operator.parallelism):
         mine = [place for place, owner in enumerate(subtasks) if owner == subtask]
@@ -144,9 +163,12 @@ def keyed_fragments(rows: KeyedRows, view: KeyedStateView) -> list[Fragment | No
     return fragments
 
 
-def _fresh_stamps(kind: str, values: list[Any]) -> list[Any]:
+def _stamps(kind: str, rows: KeyedRows) -> list[Any]:
+    """When entries were written; now, where nothing says so."""
     now = int(time.time() * 1000)
-    return [[now] * len(value) for value in values] if kind in ("list", "map") else [now] * len(values)
+    fresh = [[now] * len(value) for value in rows.values] if kind in ("list", "map") else [now] * len(rows.values)
+    known = rows.stamps or fresh
+    return [new if old is None else old for old, new in zip(known, fresh, strict=True)]
 
 
 def keyed_columns(meta: StateMeta, rows: KeyedRows) -> Columns:
@@ -235,7 +257,7 @@ def transformed(view: KeyedStateView, function: Callable[[Any, Any], Any]) -> Ke
 
 
 def _carried(stamps: Any, before: list[Any] | None, value: Any) -> Any:
-    if before is None:
+    if before is None or stamps is None:
         return stamps
     newest = max(stamps)
     if isinstance(value, dict):

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from millrace.state.arrow import Shape, int64, list_of, map_of, shape_of, text, to_arrow
+from millrace.state.errors import StateCorruptedError
+from millrace.state.fragments import where
 from millrace.state.key_groups import key_group
 from millrace.state.manifest import OperatorMeta, StateMeta
 from millrace.state.tables import Columns, Table, split
@@ -55,7 +57,7 @@ class KeyedRows:
     """Keyed state of any kind, one row per key and namespace.
 
     `stamps` say when an entry that has a time to live was last written (or read), in milliseconds: an int for a value,
-    a list for a list, and for a map one per entry in the order of its entries.
+    a list for a list, and for a map one per entry in the order of its entries; None where that is not known.
     """
 
     keys: list[Any] = field(default_factory=list)
@@ -129,13 +131,21 @@ class KeyedStateView(StateView):
     def batches(self) -> Iterator[KeyedRows]:
         """The rows, those of one subtask at a time."""
         for table in self._read():
-            yield keyed_rows(self.meta.kind, table.full())
+            rows = keyed_rows(self.meta.kind, table.full())
+            if not self.meta.ttl:
+                rows.stamps = None
+            elif rows.stamps is None:  # not written since it was given a time to live
+                rows.stamps = [None] * len(rows.keys)
+            yield rows
 
     def rows(self) -> KeyedRows:
         """All rows."""
         empty = KeyedRows(namespaces=[] if self.meta.namespaced else None, stamps=[] if self.meta.ttl else None)
         for batch in self.batches():
             empty.extend(batch)
+        if empty.namespaces is not None and len(empty.namespaces) != len(empty.keys):
+            place = where(self.operator.uid, self.meta.name)
+            raise StateCorruptedError(f"{place} has namespaces in some files and not in others")
         return empty
 
     def items(self) -> Iterator[tuple[Any, ...]]:

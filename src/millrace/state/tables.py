@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
-from itertools import repeat
-from typing import Any, ClassVar
+from itertools import islice, repeat
+from typing import Any, ClassVar, Protocol, TypeVar
 
 from millrace.state.codec import ColumnCodec, Int64Codec
 
@@ -20,6 +20,8 @@ from millrace.state.codec import ColumnCodec, Int64Codec
 Columns = dict[str, list[Any]]
 
 INT64 = Int64Codec()
+
+T = TypeVar("T")
 
 
 class Clock:
@@ -91,6 +93,10 @@ class Table(ABC):
     def full(self) -> Columns:
         """All settled entries, as one delta on top of nothing. Called right after `commit`."""
 
+    def chunks(self, rows: int) -> Iterator[Columns]:
+        """All settled entries, as several deltas of about so many rows on top of nothing."""
+        yield self.full()
+
     @abstractmethod
     def apply(self, columns: Columns) -> None:
         """Settle a delta that was written elsewhere."""
@@ -101,13 +107,24 @@ class Table(ABC):
 
     @abstractmethod
     def entry_count(self) -> int:
-        """The number of keys (with namespaces) that have an entry."""
+        """The number of keys (with namespaces) that have an entry. On disk, this reads them all."""
+
+    def known_count(self) -> int:
+        """The same where it costs little, else -1."""
+        return self.entry_count()
+
+
+class Place(Protocol):
+    """Where a keyed table keeps what is settled, if not in memory."""
+
+    def next_keys(self, count: int) -> tuple[list[Any], bool]:
+        """The storage keys that follow those of the last call, and whether they were the last."""
 
 
 class KeyedTable(Table):
     """A table whose rows belong to keys, and under a namespace if it is namespaced."""
 
-    __slots__ = ("_context", "expiry", "namespaced", "queryable")
+    __slots__ = ("_context", "expiry", "namespaced", "place", "queryable")
 
     # Only for state with a time to live, set by whoever creates it.
     expiry: Any
@@ -123,6 +140,15 @@ class KeyedTable(Table):
         self.namespaced = isinstance(context, NamespacedContext)
         # The name under which others may ask for it, set by whoever creates it.
         self.queryable: str | None = None
+        self.place: Place | None = None
+
+    @abstractmethod
+    def keep_in(self, place: Any) -> None:
+        """Keep what is settled in `place` and not in memory. Called before the table is used."""
+
+    @abstractmethod
+    def changed_keys(self) -> list[Any]:
+        """The storage keys that this epoch has changed."""
 
     def meta(self) -> dict[str, Any]:
         meta = {**super().meta(), "namespaced": self.namespaced}
@@ -145,6 +171,9 @@ class KeyedTable(Table):
     def entry_count(self) -> int:
         return sum(1 for _ in self.storage_keys())
 
+    def known_count(self) -> int:
+        return self.entry_count() if self.place is None else -1
+
     def set_namespace(self, namespace: Any) -> None:
         """Make `namespace` the current one."""
         self._namespaces().namespace = namespace
@@ -162,6 +191,27 @@ class KeyedTable(Table):
     def _keys_of(self, part: str, columns: Columns) -> list[Any]:
         keys = columns.get(f"{part}.key", [])
         return list(zip(keys, columns.get(f"{part}.ns", []), strict=True)) if self.namespaced else keys
+
+
+def pieces(items: Iterable[T], size: int) -> Iterator[list[T]]:
+    """Items in lists of this length, the last one perhaps shorter."""
+    iterator = iter(items)
+    while piece := list(islice(iterator, size)):
+        yield piece
+
+
+def weighed_pieces(items: Iterable[tuple[Any, Any]], size: int) -> Iterator[dict[Any, Any]]:
+    """Pairs of a key and a collection, in dicts whose collections have about so many members in all."""
+    piece: dict[Any, Any] = {}
+    weight = 0
+    for key, members in items:
+        piece[key] = members
+        weight += len(members)
+        if weight >= size:
+            yield piece
+            piece, weight = {}, 0
+    if piece:
+        yield piece
 
 
 def flatten(lists: Iterable[Iterable[Any]]) -> list[Any]:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from millrace.common import Types, WatermarkStrategy
+from millrace.common import Configuration, Types, WatermarkStrategy
 from millrace.common.time import Duration
 from millrace.datastream import KeyedStream, ProcessJoinFunction, StreamExecutionEnvironment
 from millrace.datastream._joins import join_rows
@@ -21,6 +21,8 @@ from millrace.testing.crashes import Crash, Crashes
 from tests.driver.jobs import LogSink, environment
 
 SEED = int(os.environ.get("MILLRACE_SEED", random.SystemRandom().randrange(1 << 30)))
+
+BACKENDS = ("hashmap", "rocksdb")
 
 RECORD = Types.TUPLE([Types.STRING(), Types.LONG(), Types.STRING()])
 STAMPS = list(range(60))
@@ -78,8 +80,9 @@ def expected() -> list[str]:
     return sorted(results)
 
 
-def run(directory: Path, parallelism: int = 2, **settings: str) -> None:
+def run(directory: Path, parallelism: int = 2, backend: str = "hashmap", **settings: str) -> None:
     env = environment(directory, parallelism, **settings)
+    env.configure(Configuration.from_dict({"state.backend.type": backend}))
     build(env)
     env.execute_async("joins").get_job_execution_result().result()
 
@@ -92,26 +95,29 @@ def _nothing_is_committed_yet() -> Iterator[None]:
     LogSink.committed.clear()
 
 
-def test_the_joins_give_what_they_should(tmp_path: Path) -> None:
-    run(tmp_path)
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_the_joins_give_what_they_should(tmp_path: Path, backend: str) -> None:
+    run(tmp_path, backend=backend)
     assert LogSink.records() == expected()
 
 
 @pytest.mark.parametrize("round_", range(12))
-def test_a_crash_and_a_start_at_another_parallelism_change_nothing(tmp_path: Path, round_: int) -> None:
+def test_a_crash_and_another_parallelism_and_backend_after_it_change_nothing(tmp_path: Path, round_: int) -> None:
     draw = random.Random(f"{SEED}-{round_}")
     for _ in range(2):
         with Crashes(at=draw.randrange(20, 150)) as crashes, contextlib.suppress(Crash):
-            run(tmp_path, draw.choice([1, 2, 3]))
+            run(tmp_path, draw.choice([1, 2, 3]), draw.choice(BACKENDS))
         if not crashes.dead:
             break
     else:
-        run(tmp_path, draw.choice([1, 2, 4]))
+        run(tmp_path, draw.choice([1, 2, 4]), draw.choice(BACKENDS))
     assert LogSink.records() == expected(), f"MILLRACE_SEED={SEED}, round {round_}"
 
 
-@pytest.mark.parametrize("parallelism", [1, 3])
-def test_a_savepoint_needs_no_pickle_and_goes_on_at_another_parallelism(tmp_path: Path, parallelism: int) -> None:
+@pytest.mark.parametrize(("parallelism", "backend"), [(1, "rocksdb"), (3, "hashmap")])
+def test_a_savepoint_needs_no_pickle_and_goes_on_at_another_parallelism(
+    tmp_path: Path, parallelism: int, backend: str
+) -> None:
     """A killed job's last checkpoint is copied to a savepoint; the rest comes from the job that begins there."""
     with Crashes(at=90), contextlib.suppress(Crash):
         run(tmp_path / "first")
@@ -119,5 +125,5 @@ def test_a_savepoint_needs_no_pickle_and_goes_on_at_another_parallelism(tmp_path
     Savepoint.read(manifests.parent).write(tmp_path / "copy")
     committed = set(LogSink.records())
     assert committed < set(expected())
-    run(tmp_path / "second", parallelism, **{"execution.state-recovery.path": str(tmp_path / "copy")})
+    run(tmp_path / "second", parallelism, backend, **{"execution.state-recovery.path": str(tmp_path / "copy")})
     assert LogSink.records() == expected()

@@ -15,7 +15,7 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from millrace.common import Types, WatermarkStrategy
+from millrace.common import Configuration, Types, WatermarkStrategy
 from millrace.common.time import MAX_WATERMARK, MIN_TIMESTAMP, Duration
 from millrace.datastream import (
     DataStream,
@@ -255,10 +255,12 @@ class Run:
     chunk: int
     share: float
     batch: bool
+    backend: str
 
     def environment(self) -> StreamExecutionEnvironment:
         env = StreamExecutionEnvironment.create_with_executor(InProcessExecutor(self.processes, Faults(self.share)))
         env.set_runtime_mode(RuntimeExecutionMode.BATCH if self.batch else RuntimeExecutionMode.STREAMING)
+        env.configure(Configuration.from_dict({"state.backend.type": self.backend}))
         return env.set_parallelism(self.parallelism)
 
     def sources(self, env: StreamExecutionEnvironment, *epochs: Any) -> list[DataStream]:
@@ -275,6 +277,7 @@ runs = st.builds(
     chunk=st.integers(1, 8),
     share=st.sampled_from([0.0, 0.3]),
     batch=st.booleans(),
+    backend=st.sampled_from(["hashmap"] * 11 + ["rocksdb"]),
 )
 
 

@@ -5,6 +5,7 @@ from .checkpoint_config import CheckpointConfig
 from .checkpoint_storage import CheckpointStorage, FileSystemCheckpointStorage, JobManagerCheckpointStorage
 from .checkpointing_mode import CheckpointingMode
 from .data_stream import (
+    AllWindowedStream,
     BroadcastConnectedStream,
     BroadcastStream,
     CloseableIterator,
@@ -13,22 +14,27 @@ from .data_stream import (
     DataStreamSink,
     IterativeStream,
     KeyedStream,
+    WindowedStream,
 )
 from .execution_mode import RuntimeExecutionMode
 from .externalized_checkpoint_retention import ExternalizedCheckpointRetention
 from .functions import (
     AggregateFunction,
+    AllWindowFunction,
     AsyncFunction,
     BadRecord,
     BroadcastProcessFunction,
     CheckpointedFunction,
     CheckpointListener,
     CoFlatMapFunction,
+    CoGroupFunction,
     CoMapFunction,
     CoProcessFunction,
     ErrorPolicy,
     FilterFunction,
+    FlatJoinFunction,
     FlatMapFunction,
+    JoinFunction,
     KeyedBroadcastProcessFunction,
     KeyedCoProcessFunction,
     KeyedProcessFunction,
@@ -36,11 +42,14 @@ from .functions import (
     ListCheckpointed,
     MapFunction,
     Partitioner,
+    ProcessAllWindowFunction,
     ProcessFunction,
+    ProcessWindowFunction,
     ReduceFunction,
     RuntimeContext,
     SinkFunction,
     SourceFunction,
+    WindowFunction,
 )
 from .output_tag import OutputTag
 from .slot_sharing_group import MemorySize, SlotSharingGroup
@@ -48,11 +57,22 @@ from .state_backend import EmbeddedRocksDBStateBackend, HashMapStateBackend, Pre
 from .stream_execution_environment import StreamExecutionEnvironment
 from .time_domain import TimeDomain
 from .timerservice import TimerService
-from .window import CountWindow, GlobalWindow, TimeWindow, TriggerResult, Window
+from .window import (
+    CountWindow,
+    GlobalWindow,
+    MergingWindowAssigner,
+    TimeWindow,
+    Trigger,
+    TriggerResult,
+    Window,
+    WindowAssigner,
+)
 
 __all__ = [
     "Accumulator",
     "AggregateFunction",
+    "AllWindowFunction",
+    "AllWindowedStream",
     "AsyncFunction",
     "BadRecord",
     "BroadcastConnectedStream",
@@ -65,6 +85,7 @@ __all__ = [
     "CheckpointingMode",
     "CloseableIterator",
     "CoFlatMapFunction",
+    "CoGroupFunction",
     "CoMapFunction",
     "CoProcessFunction",
     "ConnectedStreams",
@@ -77,6 +98,7 @@ __all__ = [
     "ExternalizedCheckpointRetention",
     "FileSystemCheckpointStorage",
     "FilterFunction",
+    "FlatJoinFunction",
     "FlatMapFunction",
     "GlobalWindow",
     "HashMapStateBackend",
@@ -84,6 +106,7 @@ __all__ = [
     "IntCounter",
     "IterativeStream",
     "JobManagerCheckpointStorage",
+    "JoinFunction",
     "KeySelector",
     "KeyedBroadcastProcessFunction",
     "KeyedCoProcessFunction",
@@ -94,10 +117,13 @@ __all__ = [
     "LongCounter",
     "MapFunction",
     "MemorySize",
+    "MergingWindowAssigner",
     "OutputTag",
     "Partitioner",
     "PredefinedOptions",
+    "ProcessAllWindowFunction",
     "ProcessFunction",
+    "ProcessWindowFunction",
     "ReduceFunction",
     "RuntimeContext",
     "RuntimeExecutionMode",
@@ -109,6 +135,10 @@ __all__ = [
     "TimeDomain",
     "TimeWindow",
     "TimerService",
+    "Trigger",
     "TriggerResult",
     "Window",
+    "WindowAssigner",
+    "WindowFunction",
+    "WindowedStream",
 ]

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         KeyedTwoInputHarness,
         OneInputHarness,
         TwoInputHarness,
+        WindowHarness,
     )
     from .in_process import InProcessExecutor, InProcessRunner
     from .memory_files import MemoryFiles
@@ -42,6 +43,7 @@ __all__ = [
     "MemoryFiles",
     "OneInputHarness",
     "TwoInputHarness",
+    "WindowHarness",
 ]
 
 # The pytest plugin is in this package, and every run of pytest loads it: nothing else is imported before it is used.

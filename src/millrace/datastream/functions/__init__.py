@@ -32,6 +32,15 @@ from .process import (
     KeyedProcessFunction,
     ProcessFunction,
 )
+from .window import (
+    AllWindowFunction,
+    CoGroupFunction,
+    FlatJoinFunction,
+    JoinFunction,
+    ProcessAllWindowFunction,
+    ProcessWindowFunction,
+    WindowFunction,
+)
 
 # Java's rich functions: here every function has open, close and a runtime context.
 RichMapFunction = MapFunction
@@ -43,9 +52,12 @@ RichCoFlatMapFunction = CoFlatMapFunction
 RichAggregateFunction = AggregateFunction
 RichSinkFunction = SinkFunction
 RichSourceFunction = SourceFunction
+RichWindowFunction = WindowFunction
+RichAllWindowFunction = AllWindowFunction
 
 __all__ = [
     "AggregateFunction",
+    "AllWindowFunction",
     "AsyncFunction",
     "BadRecord",
     "BaseBroadcastProcessFunction",
@@ -53,14 +65,17 @@ __all__ = [
     "CheckpointListener",
     "CheckpointedFunction",
     "CoFlatMapFunction",
+    "CoGroupFunction",
     "CoMapFunction",
     "CoProcessFunction",
     "ErrorPolicy",
     "FilterFunction",
+    "FlatJoinFunction",
     "FlatMapFunction",
     "Function",
     "FunctionInitializationContext",
     "FunctionSnapshotContext",
+    "JoinFunction",
     "KeySelector",
     "KeyedBroadcastProcessFunction",
     "KeyedCoProcessFunction",
@@ -68,9 +83,12 @@ __all__ = [
     "ListCheckpointed",
     "MapFunction",
     "Partitioner",
+    "ProcessAllWindowFunction",
     "ProcessFunction",
+    "ProcessWindowFunction",
     "ReduceFunction",
     "RichAggregateFunction",
+    "RichAllWindowFunction",
     "RichCoFlatMapFunction",
     "RichCoMapFunction",
     "RichFilterFunction",
@@ -79,7 +97,9 @@ __all__ = [
     "RichReduceFunction",
     "RichSinkFunction",
     "RichSourceFunction",
+    "RichWindowFunction",
     "RuntimeContext",
     "SinkFunction",
     "SourceFunction",
+    "WindowFunction",
 ]

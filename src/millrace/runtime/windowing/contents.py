@@ -19,6 +19,11 @@ from .namespaces import Namespace
 # The state's name in Flink.
 WINDOW_CONTENTS = "window-contents"
 
+# What sliding windows share: see fast_sliding.py.
+WINDOW_PANES = "window-panes"
+
+CONTENTS_OF_SLIDING = (WINDOW_CONTENTS, WINDOW_PANES)
+
 
 class Contents(Protocol):
     """The contents of all windows of an operator."""
@@ -44,8 +49,9 @@ class Incremental:
     aggregates: bool
     type_info: TypeInformation | None = None
 
-    def descriptor(self) -> ValueStateDescriptor:
-        return ValueStateDescriptor(WINDOW_CONTENTS, self.type_info)
+    def descriptor(self, name: str) -> ValueStateDescriptor:
+        """The state that accumulators are in."""
+        return ValueStateDescriptor(name, self.type_info)
 
     def methods(self) -> Methods:
         """The function as callables, in the process that runs it."""
@@ -70,9 +76,9 @@ class Methods:
 class AccumulatedContents:
     """One accumulator for each window."""
 
-    def __init__(self, incremental: Incremental, keyed: Any, namespace_type: Any) -> None:
+    def __init__(self, incremental: Incremental, keyed: Any, namespace_type: Any, name: str) -> None:
         self.methods = incremental.methods()
-        self.state = keyed.get_state(incremental.descriptor(), namespaced=True, namespace_type=namespace_type)
+        self.state = keyed.get_state(incremental.descriptor(name), namespaced=True, namespace_type=namespace_type)
 
     def add(self, namespace: Namespace, value: Any, timestamp: int) -> None:
         state, methods = self.state, self.methods

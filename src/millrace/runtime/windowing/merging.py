@@ -38,6 +38,18 @@ class MergingWindowSet:
         """The window is no longer in flight."""
         self._state_of.remove(self._namespaces.of(window))
 
+    def items(self) -> list[tuple[Namespace, Namespace]]:
+        """The windows in flight with where their state is, all as namespaces."""
+        return list(self._state_of.items())
+
+    def remember(self, window: Namespace, state: Namespace) -> None:
+        """A window is in flight."""
+        self._state_of.put(window, state)
+
+    def forget(self, window: Namespace) -> None:
+        """A window is no longer in flight."""
+        self._state_of.remove(window)
+
     def add_window(self, window: Any, on_merge: OnMerge) -> Any:
         """Put a window in flight, merging what it makes merge. Returns the window that it became part of."""
         namespaces = self._namespaces

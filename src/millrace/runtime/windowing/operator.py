@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from itertools import repeat
 from typing import Any
 
-from millrace.common.errors import NotSupportedError
+from millrace.common.errors import NotSupportedError, ProgramError
 from millrace.common.time import MAX_WATERMARK, MIN_TIMESTAMP
 from millrace.common.typeinfo import TypeInformation
 from millrace.runtime.batch import Batch
@@ -21,8 +21,15 @@ from millrace.runtime.time_domain import TimeDomain
 from millrace.state.descriptors import StateDescriptor
 from millrace.state.timers import TimerTable
 
-from .assigners import MergingWindowAssigner
-from .contents import AccumulatedContents, Contents, ListedContents, TimestampedContents
+from .assigners import MergingWindowAssigner, SlidingEventTimeWindows
+from .contents import (
+    CONTENTS_OF_SLIDING,
+    WINDOW_CONTENTS,
+    AccumulatedContents,
+    Contents,
+    ListedContents,
+    TimestampedContents,
+)
 from .contexts import AssignerContext, EvictorContext, TriggerContext
 from .evictors import TimestampedValue
 from .functions import contents_themselves
@@ -40,6 +47,9 @@ _RESULTS = 4096
 
 class WindowOperator(KeyedOperator):
     """Any assigner, trigger, evictor and function."""
+
+    #: The state that the contents of windows are in.
+    contents_name = WINDOW_CONTENTS
 
     def __init__(self, spec: WindowSpec) -> None:
         super().__init__(spec.functions()[0])
@@ -78,7 +88,7 @@ class WindowOperator(KeyedOperator):
             self._evictor_context = EvictorContext(self)
             return TimestampedContents(spec.element_type, keyed, kind)
         if spec.incremental is not None:
-            return AccumulatedContents(spec.incremental, keyed, kind)
+            return AccumulatedContents(spec.incremental, keyed, kind, self.contents_name)
         return ListedContents(spec.element_type, keyed, kind)
 
     def close(self) -> None:
@@ -88,6 +98,21 @@ class WindowOperator(KeyedOperator):
             for function in self.spec.functions()[1:]:
                 if callable(closing := getattr(function, "close", None)):
                     closing()
+
+    def restore(self) -> None:
+        super().restore()
+        incremental = self.spec.incremental
+        if incremental is None or not isinstance(self.spec.assigner, SlidingEventTimeWindows):
+            return
+        # Sliding windows keep their state in one of two ways, and which one depends on what may have changed.
+        held = {name: self.window_state(incremental.descriptor(name), None) for name in CONTENTS_OF_SLIDING}
+        strange = [name for name, state in held.items() if name != self.contents_name and state.has_entries()]
+        if strange:
+            raise ProgramError(
+                f"The state of {self.name!r} is that of sliding windows with another trigger or allowed lateness "
+                f"({strange[0]!r} in place of {self.contents_name!r}).",
+                action="Keep trigger, lateness and function as they were, or start anew under another uid.",
+            )
 
     # --- records ------------------------------------------------------------------------------------------------
 

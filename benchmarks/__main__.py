@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from benchmarks import checkpointing, keyed_sum, latency, recovery, startup, state, stateless_chain
+from benchmarks import checkpointing, keyed_sum, latency, recovery, startup, state, stateless_chain, windows
 
 WORKLOADS = {
     "keyed_sum": keyed_sum.run,

@@ -1,7 +1,7 @@
 """Windows as plain Python: no state, no timers, only what Flink's documents say of records and watermarks.
 
-A program is a list of epochs, an epoch a list of `(key, number, timestamp)` records. The source lets the watermark follow
-the highest timestamp so far at a distance, after every chunk. The model looks at one key's records and the
+A program is a list of epochs, an epoch a list of `(key, number, timestamp)` records. The source lets the watermark
+follow the highest timestamp so far at a distance, after every chunk. The model looks at one key's records and the
 watermarks between them, and holds whole windows in a dict.
 """
 

@@ -10,13 +10,10 @@ from copy import deepcopy
 from math import gcd
 from typing import Any
 
-from millrace.runtime.time_domain import TimeDomain
-
 from .assigners import SlidingEventTimeWindows
 from .assigners.base import require_timestamp
 from .contents import WINDOW_PANES
 from .fast import FastWindowOperator
-from .namespaces import Namespace
 from .spec import WindowSpec
 
 _NO_PANE: tuple[dict[Any, Any], int, int] = ({}, 0, 0)
@@ -28,8 +25,7 @@ _FIXED = frozenset({int, float, str, bytes, bool, type(None)})
 class SlidingWindowOperator(FastWindowOperator):
     """Sliding windows of event time that take no late records.
 
-    A key has a timer for the first window that has not ended of those that hold one of its panes; when it fires, it
-    sets that of the next.
+    A key is looked at again when the first window ends that holds one of its panes, and then at the next.
     """
 
     contents_name = WINDOW_PANES
@@ -43,15 +39,20 @@ class SlidingWindowOperator(FastWindowOperator):
         self._pane = gcd(self._size, self._slide)
 
     def _forget(self) -> None:
+        super()._forget()
         # The start of a pane → key → accumulator, of what this epoch has touched.
         self._panes: dict[int, dict[Any, Any]] = {}
 
     def _save(self) -> None:
-        update = self._state.update
+        keys, update = self.keys, self._state.update
         for start, pane in self._panes.items():
             self._state.set_namespace((start, start + self._pane))
-            for self.keys.key, accumulator in pane.items():
+            for keys.key, accumulator in pane.items():
                 update(accumulator)
+        for timestamp, noted in self._noted.items():
+            window = (timestamp + 1 - self._size, timestamp + 1)
+            for key in noted:
+                self.event_timers.add(key, window, timestamp)
 
     def _add_each(self, records: Any) -> None:
         add = self._add_value
@@ -94,15 +95,13 @@ class SlidingWindowOperator(FastWindowOperator):
         # The first window that holds the pane and has not ended.
         earliest = max(pane_start + self._pane, self.watermark + 2) - self._size
         start = last - (last - earliest) // self._slide * self._slide
-        self._set_timer(start)
+        self._look_again(start + self._size - 1)
         return self._create()
 
-    def _set_timer(self, start: int) -> None:
-        end = start + self._size
-        self.event_timers.add(self.keys.key, (start, end), end - 1)
-
-    def on_window_timer(self, timestamp: int, namespace: Namespace, domain: TimeDomain) -> None:
-        start, end = namespace
+    def _due(self, timestamp: int) -> None:
+        """A window of the current key ends."""
+        end = timestamp + 1
+        start = end - self._size
         going = start + self._slide
         merged, any_stays = None, False
         for pane_start in range(start, end, self._pane):
@@ -116,7 +115,7 @@ class SlidingWindowOperator(FastWindowOperator):
             self._emit_result(start, end, merged)
         self._end_window(start, end)
         if any_stays:
-            self._set_timer(going)
+            self._look_again(timestamp + self._slide)
 
     def _look_at(self, pane_start: int, goes: bool) -> Any:
         """A pane of the current key. One that goes is taken out."""

@@ -42,7 +42,7 @@ from .triggers import TriggerResult
 LATE_RECORDS = "numLateRecordsDropped"
 
 # Results are handed on when there are so many: those of all windows that end together need not fit into memory.
-_RESULTS = 4096
+MOST_RESULTS = 4096
 
 
 class WindowOperator(KeyedOperator):
@@ -139,7 +139,7 @@ class WindowOperator(KeyedOperator):
         except Exception as error:
             del self.results[before:], self.stamps[before:]
             self.bad_record(value, error)
-        if len(self.results) >= _RESULTS:
+        if len(self.results) >= MOST_RESULTS:
             self.flush_results()
 
     def _handle(self, value: Any, stamp: int) -> None:
@@ -206,6 +206,10 @@ class WindowOperator(KeyedOperator):
     # --- timers -------------------------------------------------------------------------------------------------
 
     def _fire(self, timers: TimerTable, until: int, domain: TimeDomain) -> None:
+        self._fire_windows(timers, until, domain)
+        self.flush_results()
+
+    def _fire_windows(self, timers: TimerTable, until: int, domain: TimeDomain) -> None:
         while (timer := timers.pop_due(until)) is not None:
             timestamp, _, self.keys.key, namespace = timer
             try:
@@ -215,9 +219,8 @@ class WindowOperator(KeyedOperator):
             except Exception as error:
                 what = f"the window {self._shown(namespace)}, for the key, of"
                 raise UserCodeError.wrap(error, self.function, self.keys.key, what) from error
-            if len(self.results) >= _RESULTS:
+            if len(self.results) >= MOST_RESULTS:
                 self.flush_results()
-        self.flush_results()
 
     def _shown(self, namespace: Namespace) -> str:
         return repr(self.namespaces.window(namespace))

@@ -13,6 +13,7 @@ from benchmarks import (
     startup,
     state,
     stateless_chain,
+    windows,
 )
 
 WORKLOADS = {
@@ -21,6 +22,9 @@ WORKLOADS = {
     "recovery": recovery.run,
     "stateless_chain": stateless_chain.run,
     "interval_join": interval_join.run,
+    "tumbling_windows": windows.run_tumbling,
+    "sliding_windows": windows.run_sliding,
+    "session_windows": windows.run_sessions,
     "latency": latency.run,
     "startup": startup.run,
     "state": state.run,

@@ -227,9 +227,6 @@ def test_a_keyed_operator_behind_a_stream_without_keys_is_found() -> None:
     "use",
     [
         lambda: numbers().cache(),
-        lambda: numbers().window_all(None),
-        lambda: numbers().key_by(0).window(None),
-        lambda: numbers().key_by(0).count_window(3),
         lambda: numbers().set_uid_hash("0" * 32),
         lambda: environment().set_python_requirements("requirements.txt"),
         lambda: environment().add_python_archive("venv.zip"),

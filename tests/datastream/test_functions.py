@@ -59,7 +59,7 @@ def test_an_asynchronous_function_fails_when_the_answer_is_late() -> None:
 def test_windows_that_overlap_are_merged() -> None:
     merged: list[tuple[TimeWindow, list[TimeWindow]]] = []
     windows = [TimeWindow(20, 30), TimeWindow(0, 10), TimeWindow(5, 12), TimeWindow(12, 14)]
-    TimeWindow.merge_windows(windows, lambda whole, parts: merged.append((whole, parts)))
+    TimeWindow.merge_windows(windows, lambda parts, whole: merged.append((whole, parts)))
     assert merged == [(TimeWindow(0, 14), [TimeWindow(0, 10), TimeWindow(5, 12), TimeWindow(12, 14)])]
 
 

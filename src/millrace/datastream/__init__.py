@@ -5,6 +5,7 @@ from .checkpoint_config import CheckpointConfig
 from .checkpoint_storage import CheckpointStorage, FileSystemCheckpointStorage, JobManagerCheckpointStorage
 from .checkpointing_mode import CheckpointingMode
 from .data_stream import (
+    AllWindowedStream,
     BroadcastConnectedStream,
     BroadcastStream,
     CloseableIterator,
@@ -13,22 +14,27 @@ from .data_stream import (
     DataStreamSink,
     IterativeStream,
     KeyedStream,
+    WindowedStream,
 )
 from .execution_mode import RuntimeExecutionMode
 from .externalized_checkpoint_retention import ExternalizedCheckpointRetention
 from .functions import (
     AggregateFunction,
+    AllWindowFunction,
     AsyncFunction,
     BadRecord,
     BroadcastProcessFunction,
     CheckpointedFunction,
     CheckpointListener,
     CoFlatMapFunction,
+    CoGroupFunction,
     CoMapFunction,
     CoProcessFunction,
     ErrorPolicy,
     FilterFunction,
+    FlatJoinFunction,
     FlatMapFunction,
+    JoinFunction,
     KeyedBroadcastProcessFunction,
     KeyedCoProcessFunction,
     KeyedProcessFunction,
@@ -36,12 +42,15 @@ from .functions import (
     ListCheckpointed,
     MapFunction,
     Partitioner,
+    ProcessAllWindowFunction,
     ProcessFunction,
     ProcessJoinFunction,
+    ProcessWindowFunction,
     ReduceFunction,
     RuntimeContext,
     SinkFunction,
     SourceFunction,
+    WindowFunction,
 )
 from .output_tag import OutputTag
 from .slot_sharing_group import MemorySize, SlotSharingGroup
@@ -49,11 +58,22 @@ from .state_backend import EmbeddedRocksDBStateBackend, HashMapStateBackend, Pre
 from .stream_execution_environment import StreamExecutionEnvironment
 from .time_domain import TimeDomain
 from .timerservice import TimerService
-from .window import CountWindow, GlobalWindow, TimeWindow, TriggerResult, Window
+from .window import (
+    CountWindow,
+    GlobalWindow,
+    MergingWindowAssigner,
+    TimeWindow,
+    Trigger,
+    TriggerResult,
+    Window,
+    WindowAssigner,
+)
 
 __all__ = [
     "Accumulator",
     "AggregateFunction",
+    "AllWindowFunction",
+    "AllWindowedStream",
     "AsyncFunction",
     "BadRecord",
     "BroadcastConnectedStream",
@@ -66,6 +86,7 @@ __all__ = [
     "CheckpointingMode",
     "CloseableIterator",
     "CoFlatMapFunction",
+    "CoGroupFunction",
     "CoMapFunction",
     "CoProcessFunction",
     "ConnectedStreams",
@@ -78,6 +99,7 @@ __all__ = [
     "ExternalizedCheckpointRetention",
     "FileSystemCheckpointStorage",
     "FilterFunction",
+    "FlatJoinFunction",
     "FlatMapFunction",
     "GlobalWindow",
     "HashMapStateBackend",
@@ -85,6 +107,7 @@ __all__ = [
     "IntCounter",
     "IterativeStream",
     "JobManagerCheckpointStorage",
+    "JoinFunction",
     "KeySelector",
     "KeyedBroadcastProcessFunction",
     "KeyedCoProcessFunction",
@@ -95,11 +118,14 @@ __all__ = [
     "LongCounter",
     "MapFunction",
     "MemorySize",
+    "MergingWindowAssigner",
     "OutputTag",
     "Partitioner",
     "PredefinedOptions",
+    "ProcessAllWindowFunction",
     "ProcessFunction",
     "ProcessJoinFunction",
+    "ProcessWindowFunction",
     "ReduceFunction",
     "RuntimeContext",
     "RuntimeExecutionMode",
@@ -111,6 +137,10 @@ __all__ = [
     "TimeDomain",
     "TimeWindow",
     "TimerService",
+    "Trigger",
     "TriggerResult",
     "Window",
+    "WindowAssigner",
+    "WindowFunction",
+    "WindowedStream",
 ]

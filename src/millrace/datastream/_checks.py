@@ -28,6 +28,11 @@ def _kind(function: Any) -> str:
     return f"the {kinds[0]} {name}" if kinds else short_repr(function)
 
 
+def _a(base: type[Function]) -> str:
+    """The name of a kind of function with its article."""
+    return f"{'an' if base.__name__[0] in 'AEIO' else 'a'} {base.__name__}"
+
+
 def require_instance(function: Any, operator: str) -> None:
     """Refuse the class of a function where an instance is needed."""
     if inspect.isclass(function) and issubclass(function, Function):
@@ -45,7 +50,7 @@ def require_callable(function: Any, base: type[Function], method: str, operator:
     if callable(function) and not isinstance(function, Function):
         return function
     raise ProgramError(
-        at_site(f"{operator} takes a {base.__name__} or a callable, not {_kind(function)}."),
+        at_site(f"{operator} takes {_a(base)} or a callable, not {_kind(function)}."),
         action=f"Subclass {base.__name__} and implement {method}(), or give a callable.",
     )
 
@@ -56,7 +61,7 @@ def require_methods(function: Any, base: type[Function], operator: str, *methods
     missing = [method for method in methods if not callable(getattr(function, method, None))]
     if missing:
         raise ProgramError(
-            at_site(f"{operator} takes a {base.__name__}, not {_kind(function)}."),
+            at_site(f"{operator} takes {_a(base)}, not {_kind(function)}."),
             action=f"Subclass {base.__name__} and implement {', '.join(methods)}.",
         )
     return function

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import TYPE_CHECKING, Any, overload
 
 from millrace.common.errors import NotSupportedError, ProgramError, short_repr
 from millrace.common.execution_config import ExecutionConfig
+from millrace.common.time import DurationLike
 from millrace.common.typeinfo import TypeInformation, Types
 from millrace.common.watermark_strategy import WatermarkStrategy
 from millrace.graph.partitioning import Broadcast, Custom, Forward, Global, Partitioning, Rebalance, Rescale, Shuffle
@@ -20,6 +21,13 @@ from millrace.runtime.operators.sinks import CollectOperator, SinkFunctionOperat
 from millrace.runtime.operators.stateless import FilterOperator, FlatMapOperator, MapOperator
 from millrace.runtime.operators.timestamps import TimestampsOperator
 from millrace.runtime.output_tag import OutputTag
+from millrace.runtime.windowing.assigners import (
+    CountSlidingWindowAssigner,
+    CountTumblingWindowAssigner,
+    SlidingEventTimeWindows,
+    TumblingEventTimeWindows,
+    WindowAssigner,
+)
 from millrace.state.descriptors import MapStateDescriptor
 
 from ._checks import at_site, refuse, require_callable, require_methods, require_type
@@ -29,6 +37,8 @@ from ._operator_settings import OperatorSettings, refuse_view
 from ._program import Outlet
 from ._rolling import Projection, projected_type
 from ._sinks import DataStreamSink
+from ._window_join import CoGroupedStreams, JoinedStreams
+from ._windowed_stream import AllWindowedStream
 from .connectors.base import Sink
 from .connectors.text_sink import TextFileSink
 from .functions import (
@@ -150,6 +160,14 @@ class DataStream(OperatorSettings):
 
     def _plain_outlets(self) -> Outlets:
         return self._outlets
+
+    def _plain_view(self) -> DataStream:
+        """The stream without its keys."""
+        return self
+
+    def _parallelism(self) -> int:
+        """The parallelism of the operator behind the stream."""
+        return self._env._program.graph.nodes[self._outlets[0].node_id].parallelism
 
     def _require_same_environment(self, other: Any) -> None:
         if other._env is not self._env:
@@ -351,9 +369,28 @@ class DataStream(OperatorSettings):
             action="Write them to files and read those in the next job.",
         )
 
-    def window_all(self, window_assigner: Any) -> Any:
-        """Windows over a whole stream are not there yet."""
-        raise no_windows("window_all")
+    # --- windows ------------------------------------------------------------------------------------------------
+
+    def window_all(self, window_assigner: WindowAssigner[Any, Any]) -> AllWindowedStream:
+        """The records of the whole stream by window. One subtask sees them all: prefer windows of keys."""
+        return AllWindowedStream(self, window_assigner)
+
+    def count_window_all(self, size: int, slide: int = 0) -> AllWindowedStream:
+        """Windows of so many records of the whole stream; with a slide they overlap."""
+        return AllWindowedStream(self, count_windows(size, slide))
+
+    def time_window_all(self, size: DurationLike, slide: DurationLike | None = None) -> AllWindowedStream:
+        """Short for `window_all` with tumbling event-time windows or, with a slide, sliding ones."""
+        return AllWindowedStream(self, time_windows(size, slide))
+
+    def join(self, other: DataStream) -> JoinedStreams:
+        """Pairs of records with equal keys in the same window:
+        `stream.join(other).where(key).equal_to(key).window(assigner).apply(function)`."""
+        return JoinedStreams(self, other)
+
+    def co_group(self, other: DataStream) -> CoGroupedStreams:
+        """What both streams have of a key in a window, for a CoGroupFunction; written like `join`."""
+        return CoGroupedStreams(self, other)
 
     # --- helpers ------------------------------------------------------------------------------------------------
 
@@ -394,12 +431,14 @@ def _needs_key(operation: str) -> ProgramError:
     )
 
 
-def no_windows(name: Literal["window", "window_all", "count_window"]) -> NotSupportedError:
-    """The error of what waits for windows."""
-    return NotSupportedError(
-        f"{name}(...): windows are not there yet.",
-        action="Use a KeyedProcessFunction with timers until they are.",
-    )
+def count_windows(size: int, slide: int) -> WindowAssigner[Any, Any]:
+    """The assigner that `count_window` stands for."""
+    return CountTumblingWindowAssigner(size) if slide == 0 else CountSlidingWindowAssigner(size, slide)
+
+
+def time_windows(size: DurationLike, slide: DurationLike | None) -> WindowAssigner[Any, Any]:
+    """The assigner that `time_window` stands for."""
+    return TumblingEventTimeWindows.of(size) if slide is None else SlidingEventTimeWindows.of(size, slide)
 
 
 class PendingCollect:

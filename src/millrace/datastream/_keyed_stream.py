@@ -7,6 +7,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from millrace.common.errors import ProgramError
+from millrace.common.time import DurationLike
 from millrace.common.typeinfo import TypeInformation
 from millrace.graph.partitioning import KeyGroups
 from millrace.runtime.operators.base import Operator
@@ -18,12 +19,14 @@ from millrace.runtime.operators.keyed_functions import (
 )
 from millrace.runtime.operators.process import KeyedProcessOperator
 from millrace.runtime.operators.stateless import FilterOperator, FlatMapOperator, MapOperator
+from millrace.runtime.windowing.assigners import WindowAssigner
 from millrace.state.descriptors import ValueStateDescriptor
 
 from ._checks import at_site, refuse, require_callable, require_methods
-from ._data_stream import DataStream, Outlets, no_windows
+from ._data_stream import DataStream, Outlets, count_windows, time_windows
 from ._operator_settings import refuse_view
 from ._rolling import RollingExtreme, RollingSum, require_field
+from ._windowed_stream import WindowedStream
 from .functions import (
     FilterFunction,
     FlatMapFunction,
@@ -67,6 +70,9 @@ class KeyedStream(DataStream):
 
     def _plain_outlets(self) -> Outlets:
         return self._stream._plain_outlets()
+
+    def _plain_view(self) -> DataStream:
+        return self._stream._plain_view()
 
     def get_key_type(self) -> TypeInformation | None:
         """The declared type of the key."""
@@ -176,13 +182,17 @@ class KeyedStream(DataStream):
 
     # --- windows ------------------------------------------------------------------------------------------------
 
-    def window(self, window_assigner: Any) -> Any:
-        """Windows are not there yet."""
-        raise no_windows("window")
+    def window(self, window_assigner: WindowAssigner[Any, Any]) -> WindowedStream:
+        """The records of each key by window."""
+        return WindowedStream(self, window_assigner)
 
-    def count_window(self, size: int, slide: int = 0) -> Any:
-        """Windows are not there yet."""
-        raise no_windows("count_window")
+    def count_window(self, size: int, slide: int = 0) -> WindowedStream:
+        """Windows of so many records of a key; with a slide they overlap."""
+        return WindowedStream(self, count_windows(size, slide))
+
+    def time_window(self, size: DurationLike, slide: DurationLike | None = None) -> WindowedStream:
+        """Short for `window` with tumbling event-time windows or, with a slide, sliding ones."""
+        return WindowedStream(self, time_windows(size, slide))
 
     # --- what would take the records away from their key ----------------------------------------------------------
 

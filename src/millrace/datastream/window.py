@@ -1,106 +1,78 @@
-"""Windows as values. The operators that fill them are not there yet."""
+"""Windows, and what they are made with: assigners, triggers and evictors."""
 
-from __future__ import annotations
+from millrace.runtime.windowing.assigners import (
+    CountSlidingWindowAssigner,
+    CountTumblingWindowAssigner,
+    DynamicEventTimeSessionWindows,
+    DynamicProcessingTimeSessionWindows,
+    EventTimeSessionWindows,
+    GlobalWindows,
+    MergingWindowAssigner,
+    ProcessingTimeSessionWindows,
+    SessionWindowTimeGapExtractor,
+    SlidingEventTimeWindows,
+    SlidingProcessingTimeWindows,
+    TumblingEventTimeWindows,
+    TumblingProcessingTimeWindows,
+    WindowAssigner,
+)
+from millrace.runtime.windowing.evictors import CountEvictor, DeltaEvictor, Evictor, TimeEvictor, TimestampedValue
+from millrace.runtime.windowing.serializers import (
+    CountWindowSerializer,
+    GlobalWindowSerializer,
+    TimeWindowSerializer,
+)
+from millrace.runtime.windowing.triggers import (
+    ContinuousEventTimeTrigger,
+    ContinuousProcessingTimeTrigger,
+    CountTrigger,
+    DeltaTrigger,
+    EventTimeTrigger,
+    NeverTrigger,
+    ProcessingTimeoutTrigger,
+    ProcessingTimeTrigger,
+    PurgingTrigger,
+    Trigger,
+    TriggerResult,
+)
+from millrace.runtime.windowing.windows import CountWindow, GlobalWindow, TimeWindow, Window
 
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-from enum import Enum
-
-from millrace.common.time import MAX_WATERMARK
-
-__all__ = ["CountWindow", "GlobalWindow", "TimeWindow", "TriggerResult", "Window"]
-
-
-class Window(ABC):
-    """A finite part of a stream."""
-
-    @abstractmethod
-    def max_timestamp(self) -> int:
-        """The largest timestamp that still belongs to the window."""
-
-
-@dataclass(frozen=True, order=True)
-class TimeWindow(Window):
-    """The time from `start` on, up to but without `end`, in milliseconds.
-
-    >>> TimeWindow(0, 10).intersects(TimeWindow(10, 20)), TimeWindow(0, 10).cover(TimeWindow(10, 20))
-    (True, TimeWindow(start=0, end=20))
-    """
-
-    start: int
-    end: int
-
-    def max_timestamp(self) -> int:
-        return self.end - 1
-
-    def intersects(self, other: TimeWindow) -> bool:
-        """Whether the two overlap or touch."""
-        return self.start <= other.end and self.end >= other.start
-
-    def cover(self, other: TimeWindow) -> TimeWindow:
-        """The smallest window that holds both."""
-        return TimeWindow(min(self.start, other.start), max(self.end, other.end))
-
-    @staticmethod
-    def get_window_start_with_offset(timestamp: int, offset: int, window_size: int) -> int:
-        """Where the window of this size begins that `timestamp` lies in.
-
-        >>> [TimeWindow.get_window_start_with_offset(stamp, 0, 10) for stamp in (-1, 0, 19)]
-        [-10, 0, 10]
-        """
-        return timestamp - (timestamp - offset) % window_size
-
-    @staticmethod
-    def merge_windows(
-        windows: Iterable[TimeWindow], callback: Callable[[TimeWindow, list[TimeWindow]], None]
-    ) -> None:
-        """Call `callback(merged, parts)` for every group of windows that overlap or touch."""
-        groups: list[tuple[TimeWindow, list[TimeWindow]]] = []
-        for window in sorted(windows):
-            if groups and groups[-1][0].intersects(window):
-                merged, parts = groups[-1]
-                groups[-1] = (merged.cover(window), [*parts, window])
-            else:
-                groups.append((window, [window]))
-        merge = getattr(callback, "merge", callback)
-        for merged, parts in groups:
-            if len(parts) > 1:
-                merge(merged, parts)
-
-
-@dataclass(frozen=True)
-class CountWindow(Window):
-    """A window of a number of records."""
-
-    id: int
-
-    def max_timestamp(self) -> int:
-        return MAX_WATERMARK
-
-
-@dataclass(frozen=True)
-class GlobalWindow(Window):
-    """The one window that holds everything."""
-
-    @staticmethod
-    def get() -> GlobalWindow:
-        return GlobalWindow()
-
-    def max_timestamp(self) -> int:
-        return MAX_WATERMARK
-
-
-class TriggerResult(Enum):
-    """What a trigger wants: (fire, purge)."""
-
-    CONTINUE = (False, False)
-    FIRE_AND_PURGE = (True, True)
-    FIRE = (True, False)
-    PURGE = (False, True)
-
-    def is_fire(self) -> bool:
-        return self.value[0]
-
-    def is_purge(self) -> bool:
-        return self.value[1]
+__all__ = [
+    "ContinuousEventTimeTrigger",
+    "ContinuousProcessingTimeTrigger",
+    "CountEvictor",
+    "CountSlidingWindowAssigner",
+    "CountTrigger",
+    "CountTumblingWindowAssigner",
+    "CountWindow",
+    "CountWindowSerializer",
+    "DeltaEvictor",
+    "DeltaTrigger",
+    "DynamicEventTimeSessionWindows",
+    "DynamicProcessingTimeSessionWindows",
+    "EventTimeSessionWindows",
+    "EventTimeTrigger",
+    "Evictor",
+    "GlobalWindow",
+    "GlobalWindowSerializer",
+    "GlobalWindows",
+    "MergingWindowAssigner",
+    "NeverTrigger",
+    "ProcessingTimeSessionWindows",
+    "ProcessingTimeTrigger",
+    "ProcessingTimeoutTrigger",
+    "PurgingTrigger",
+    "SessionWindowTimeGapExtractor",
+    "SlidingEventTimeWindows",
+    "SlidingProcessingTimeWindows",
+    "TimeEvictor",
+    "TimeWindow",
+    "TimeWindowSerializer",
+    "TimestampedValue",
+    "Trigger",
+    "TriggerResult",
+    "TumblingEventTimeWindows",
+    "TumblingProcessingTimeWindows",
+    "Window",
+    "WindowAssigner",
+]

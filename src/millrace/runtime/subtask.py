@@ -306,7 +306,8 @@ class Subtask:
 
     def backends(self, node: StreamNode) -> OperatorBackends:
         """An operator's state."""
-        return self.state.operator(node.state_id, key_type=node.key_type)
+        namespaces = node.operator.namespace_type
+        return self.state.operator(node.state_id, key_type=node.key_type, namespace_type=namespaces)
 
     # --- what operators ask for -------------------------------------------------------------------------
 

@@ -174,6 +174,10 @@ class KeyedTable(Table):
     def known_count(self) -> int:
         return self.entry_count() if self.place is None else -1
 
+    def has_entries(self) -> bool:
+        """Whether there is any entry."""
+        return next(self.storage_keys(), None) is not None
+
     def set_namespace(self, namespace: Any) -> None:
         """Make `namespace` the current one."""
         self._namespaces().namespace = namespace

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         OneInputHarness,
         TwoInputHarness,
         TwoStreamsHarness,
+        WindowHarness,
     )
     from .in_process import InProcessExecutor, InProcessRunner
     from .memory_files import MemoryFiles
@@ -44,6 +45,7 @@ __all__ = [
     "OneInputHarness",
     "TwoInputHarness",
     "TwoStreamsHarness",
+    "WindowHarness",
 ]
 
 # The pytest plugin is in this package, and every run of pytest loads it: nothing else is imported before it is used.

@@ -50,6 +50,16 @@ class StateInspection:
         return self._backends.operator.get_union_list_state(descriptor).get()
 
     @property
+    def entries(self) -> dict[str, int]:
+        """How many entries each keyed state has, and how many timers there are; what has none is left out.
+
+        What an operator keeps in memory for the time of an epoch is not seen: see `end_epoch`.
+        """
+        keyed = {table.name: table.entry_count() for table in self._backends.keyed.tables()}
+        timers = {f"{table.name} timers": table.entry_count() for table in self._backends.timers.tables()}
+        return {name: count for name, count in {**keyed, **timers}.items() if count}
+
+    @property
     def event_time_timers(self) -> list[tuple[Any, int]]:
         """The timers of event time that have not fired, as (key, timestamp), in the order in which they will."""
         return _timers(self._backends.timers.event)

@@ -112,6 +112,36 @@ class KeyedOneInputHarness(_OneInput):
         )
 
 
+class WindowHarness(_OneInput):
+    """Runs windows: `build` is given the stream by key (without a `key_selector` the plain one) and says the rest.
+
+    `entries` tells what is left of state and timers: nothing, once the watermark has passed every window.
+
+    >>> from millrace.datastream.window import TumblingEventTimeWindows
+    >>> def build(stream):
+    ...     return stream.window(TumblingEventTimeWindows.of(10)).reduce(lambda one, other: (one[0], one[1] + other[1]))
+    >>> with WindowHarness(build, key_selector=0) as harness:
+    ...     harness.push(("a", 1), timestamp=3)
+    ...     harness.push(("a", 2), timestamp=9)
+    ...     harness.watermark(9)
+    ...     harness.records, harness.entries
+    ([(('a', 3), 9)], {})
+    """
+
+    def __init__(
+        self,
+        build: Callable[[Any], Any],
+        key_selector: Any = None,
+        *,
+        key_type: TypeInformation | None = None,
+        **options: Unpack[HarnessOptions],
+    ) -> None:
+        def transform(stream: DataStream) -> Any:
+            return build(stream if key_selector is None else stream.key_by(key_selector, key_type))
+
+        super().__init__(_program(1, transform, options), options)
+
+
 class _TwoInputs(Harness):
     """Two inputs that records are pushed to."""
 

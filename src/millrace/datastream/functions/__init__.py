@@ -33,6 +33,15 @@ from .process import (
     KeyedProcessFunction,
     ProcessFunction,
 )
+from .window import (
+    AllWindowFunction,
+    CoGroupFunction,
+    FlatJoinFunction,
+    JoinFunction,
+    ProcessAllWindowFunction,
+    ProcessWindowFunction,
+    WindowFunction,
+)
 
 # Java's rich functions: here every function has open, close and a runtime context.
 RichMapFunction = MapFunction
@@ -44,9 +53,12 @@ RichCoFlatMapFunction = CoFlatMapFunction
 RichAggregateFunction = AggregateFunction
 RichSinkFunction = SinkFunction
 RichSourceFunction = SourceFunction
+RichWindowFunction = WindowFunction
+RichAllWindowFunction = AllWindowFunction
 
 __all__ = [
     "AggregateFunction",
+    "AllWindowFunction",
     "AsyncFunction",
     "BadRecord",
     "BaseBroadcastProcessFunction",
@@ -54,14 +66,17 @@ __all__ = [
     "CheckpointListener",
     "CheckpointedFunction",
     "CoFlatMapFunction",
+    "CoGroupFunction",
     "CoMapFunction",
     "CoProcessFunction",
     "ErrorPolicy",
     "FilterFunction",
+    "FlatJoinFunction",
     "FlatMapFunction",
     "Function",
     "FunctionInitializationContext",
     "FunctionSnapshotContext",
+    "JoinFunction",
     "KeySelector",
     "KeyedBroadcastProcessFunction",
     "KeyedCoProcessFunction",
@@ -69,10 +84,13 @@ __all__ = [
     "ListCheckpointed",
     "MapFunction",
     "Partitioner",
+    "ProcessAllWindowFunction",
     "ProcessFunction",
     "ProcessJoinFunction",
+    "ProcessWindowFunction",
     "ReduceFunction",
     "RichAggregateFunction",
+    "RichAllWindowFunction",
     "RichCoFlatMapFunction",
     "RichCoMapFunction",
     "RichFilterFunction",
@@ -81,7 +99,9 @@ __all__ = [
     "RichReduceFunction",
     "RichSinkFunction",
     "RichSourceFunction",
+    "RichWindowFunction",
     "RuntimeContext",
     "SinkFunction",
     "SourceFunction",
+    "WindowFunction",
 ]

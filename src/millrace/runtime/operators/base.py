@@ -146,6 +146,9 @@ class Operator:
     #: Whether the operator has state or timers of keys; its inputs must then be keyed.
     keyed = False
 
+    #: The type of the namespaces (windows) that the operator's timers have.
+    namespace_type: TypeInformation | None = None
+
     def __init__(self, function: Any = None) -> None:
         self.function = function
 

@@ -89,7 +89,7 @@ def process_keyed(
                 raise RuntimeError("the key selector raised StopIteration")
             break
         except Exception as error:
-            _failed(operator, batch.values, rest, paired, selector, error)
+            record_failed(operator, batch.values, rest, paired, selector, error)
     if results:
         operator.emit(results, stamps)
 
@@ -127,7 +127,7 @@ def _whole(call: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     return called
 
 
-def _failed(
+def record_failed(
     operator: KeyedOperator,
     values: list[Any],
     rest: Any,

@@ -1,5 +1,6 @@
 """What the documents show is true: their programs run, and print what they say."""
 
+import doctest
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -53,3 +54,10 @@ def test_the_tests_in_the_document_about_testing_pass() -> None:
     for test in tests:
         assert callable(test)
         test()
+
+
+def test_the_patterns_in_the_document_about_patterns_find_what_it_says() -> None:
+    session = "\n".join(blocks("patterns.md", "pycon"))
+    test = doctest.DocTestParser().get_doctest(session, {}, "patterns.md", "patterns.md", 0)
+    assert len(test.examples) > 20
+    assert doctest.DocTestRunner().run(test).failed == 0

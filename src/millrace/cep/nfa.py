@@ -24,6 +24,8 @@ class Outcome(NamedTuple):
 
 
 class _BoundEdge(NamedTuple):
+    """An edge with its test, and what is known of the state that it leaves."""
+
     action: Action
     target: State
     test: Test | None
@@ -68,6 +70,8 @@ class NFA:
     ) -> None:
         binder = Binder()
         self._edges = {state: _bound(state, binder) for state in automaton.states}
+        # The states whose events are looked at by no other state.
+        self._closed = {state for state, edges in self._edges.items() if not any(map(_opens, edges))}
         self._iterative = binder.iterative
         self._start = automaton.start
         self._window = automaton.window
@@ -96,7 +100,8 @@ class NFA:
         self._begin(event, runs, complete)
         if self._taken:
             matching.next_id += 1
-        if complete or len(runs) != len(matching.runs) or any(map(is_not, runs, matching.runs)):
+            matching.changed = True
+        elif complete or len(runs) != len(matching.runs) or any(map(is_not, runs, matching.runs)):
             matching.changed = True
         matching.runs = runs
         return self._settle(matching, complete) if complete or matching.held else []
@@ -140,6 +145,8 @@ class NFA:
     def _ways(self, state: State, event: Event, ctx: Any) -> list[_BoundEdge]:
         """The edges that the event may take, also those of states that this one is open to. One that leads to a stop
         is an edge as well."""
+        if state in self._closed:
+            return [edge for edge in self._edges[state] if edge.test is None or edge.test(event, ctx)]
         found: list[_BoundEdge] = []
         waiting, seen = [state], {state}
         while waiting:
@@ -155,6 +162,8 @@ class NFA:
 
     def _final_behind(self, state: State, event: Event, ctx: Any) -> State | None:
         """The final state, where nothing more is needed to reach it."""
+        if state in self._closed:
+            return None
         waiting, seen = [state], {state}
         while waiting:
             for edge in self._edges[waiting.pop()]:
@@ -195,11 +204,12 @@ class NFA:
 
     def deadline(self, matching: Matching) -> int | None:
         """When the next partial match times out."""
-        if not matching.runs:
+        if not matching.runs or (self._window is None and not self._gaps):
             return None
         if self._gaps:
             return min((limit for limit in map(self._limit, matching.runs) if limit is not None), default=None)
-        return None if self._window is None else matching.runs[0].first.timestamp + self._window
+        assert self._window is not None
+        return matching.runs[0].first.timestamp + self._window
 
     def _limit(self, run: Run) -> int | None:
         whole = None if self._window is None else run.first.timestamp + self._window
@@ -224,6 +234,10 @@ class NFA:
                 ]
             outcomes += [Outcome(match, limit, complete=True) for match in self._settle(matching, complete)]
         return outcomes
+
+
+def _opens(edge: _BoundEdge) -> bool:
+    return edge.action is Action.PROCEED and edge.target.kind is not Kind.STOP
 
 
 def _bound(state: State, binder: Binder) -> list[_BoundEdge]:

@@ -204,7 +204,7 @@ class CepOperator(KeyedOperator):
 
     def _reschedule(self, search: Search) -> None:
         """Set the key's timer for what comes next."""
-        due = self._nfa.deadline(search.matching) if search.matching.runs else None
+        due = self._nfa.deadline(search.matching)
         if search.waiting and (due is None or search.waiting[0][0] < due):
             due = search.waiting[0][0]
         if due != search.timer:
@@ -232,8 +232,9 @@ class CepOperator(KeyedOperator):
             self._tell(self._on_match, match, timestamp, results)
 
     def _advance(self, search: Search, timestamp: int, results: _Results) -> None:
-        for outcome in self._nfa.advance(search.matching, timestamp):
-            self._tell_outcome(outcome, results)
+        if search.matching.runs:
+            for outcome in self._nfa.advance(search.matching, timestamp):
+                self._tell_outcome(outcome, results)
 
     def _tell_outcome(self, outcome: Outcome, results: _Results) -> None:
         call = self._on_match if outcome.complete else self._on_timeout

@@ -198,7 +198,7 @@ def test_function_objects_and_conditions_are_opened_and_closed_once() -> None:
         assert harness.output == ["u: a1 a2"]
         assert harness.side_output(TIMED_OUT) == [("u: a2", 12), ("u: a3", 60)]
     names = ["Select", "Timeout", "Rich"]
-    assert Life.log == [f"open {name} in CEP" for name in names] + [f"close {name}" for name in names]
+    assert Life.log == [f"open {name} in CepOperator" for name in names] + [f"close {name}" for name in names]
 
 
 def test_flat_function_objects() -> None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
+from typing import Any
 
 from .conditions import Condition
 from .skip import AfterMatchSkipStrategy
@@ -58,7 +59,7 @@ class Edge:
     condition: Condition
 
 
-@dataclass(frozen=True)
+@dataclass
 class Automaton:
     """A compiled pattern. `window` limits the time from the first event to the last, in milliseconds."""
 
@@ -66,3 +67,17 @@ class Automaton:
     states: tuple[State, ...]
     window: int | None
     skip_strategy: AfterMatchSkipStrategy
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Edges as the numbers of their states: a chain of many states would be too deep for pickle."""
+        numbers = {state: number for number, state in enumerate(self.states)}
+        edges = [[(edge.action, numbers[edge.target], edge.condition) for edge in state.edges] for state in self.states]
+        bare = tuple(replace(state, edges=[]) for state in self.states)
+        return {**self.__dict__, "start": numbers[self.start], "states": bare, "edges": edges}
+
+    def __setstate__(self, saved: dict[str, Any]) -> None:
+        edges, states = saved.pop("edges"), saved["states"]
+        for state, out in zip(states, edges, strict=True):
+            for action, target, condition in out:
+                state.add(action, states[target], condition)
+        self.__dict__.update(saved, start=states[saved["start"]])

@@ -121,6 +121,9 @@ class _Compiler:
     pattern: Pattern
     following: Pattern | None = None
     group: Pattern | None = None
+    #: What may stand before the first event of the group, and whether the group may be left at its first state.
+    group_entry = Contiguity.STRICT
+    group_optional = False
 
     def __init__(self) -> None:
         self.states: list[State] = []
@@ -220,7 +223,8 @@ class _Compiler:
             self._leave(state, behind)
         if ignore is not None:
             ignoring = state
-            if optional or self._heads_optional_group():
+            # A state that may be left branches at each event; only one of the branches may do so again.
+            if optional or (self._heads_group() and self.group_optional):
                 ignoring = self._waiting_state()
                 ignoring.add(Action.TAKE, after, take)
                 ignoring.add(Action.IGNORE, ignoring, ignore)
@@ -254,7 +258,7 @@ class _Compiler:
 
     def _group(self, sink: State, behind: State, optional: bool) -> State:
         leave = self._always()
-        with self._inside():
+        with self._inside(optional):
             first = self._sequence(sink)
         if optional:
             first.add(Action.PROCEED, behind, leave)
@@ -263,20 +267,24 @@ class _Compiler:
     def _looping_group(self, sink: State) -> State:
         leave = self._always()
         again = self._waiting_state()
-        with self._inside():
+        with self._inside(optional=True):
             first = self._sequence(again)
         first.add(Action.PROCEED, sink, leave)
         again.add(Action.PROCEED, first, leave)
         return first
 
     @contextmanager
-    def _inside(self) -> Iterator[None]:
+    def _inside(self, optional: bool) -> Iterator[None]:
         """Go into the current pattern, a group, and come back."""
-        before = self.pattern, self.following, self.group
-        assert self.pattern.group is not None
-        self.group, self.pattern = self.pattern, self.pattern.group
+        before = self.pattern, self.following, self.group, self.group_entry, self.group_optional
+        group = self.pattern
+        assert group.group is not None
+        again = group in self._repeating
+        entry = group.quantifier.inner if again else self._entry()
+        optional = optional or (not again and self._heads_group() and self.group_optional)
+        self.pattern, self.group, self.group_entry, self.group_optional = group.group, group, entry, optional
         yield
-        self.pattern, self.following, self.group = before
+        self.pattern, self.following, self.group, self.group_entry, self.group_optional = before
 
     def _first_of_loop(self, first: bool) -> None:
         if self.pattern.group is None:
@@ -289,14 +297,9 @@ class _Compiler:
     def _heads_group(self) -> bool:
         return self.group is not None and self.pattern.previous is None
 
-    def _heads_optional_group(self) -> bool:
-        group = self.group
-        return (
-            group is not None
-            and self._heads_group()
-            and group not in self._repeating
-            and group.quantifier.optional
-        )
+    def _entry(self) -> Contiguity:
+        """What may stand before the first event of the current pattern: at the head of a group, what may before it."""
+        return self.group_entry if self._heads_group() else self.pattern.contiguity
 
     # --- patterns that must not be found ------------------------------------------------------------------------
 
@@ -382,16 +385,11 @@ class _Compiler:
 
     def _ignore(self) -> Condition | None:
         """What may stand before the (first) event of the pattern; None where nothing may."""
-        contiguity = self.pattern.contiguity
-        if self.group is not None and self._heads_group():
-            again = self.group in self._repeating
-            contiguity = self.group.quantifier.inner if again else self.group.contiguity
-        return self._ignored(contiguity)
+        return self._ignored(self._entry())
 
     def _inner_ignore(self) -> Condition | None:
         """What may stand between the events of the pattern; None where nothing may."""
-        how = self.group.quantifier if self.group is not None and self._heads_group() else self.pattern.quantifier
-        return self._ignored(how.inner)
+        return self._ignored(self.pattern.quantifier.inner)
 
     def _ignored(self, contiguity: Contiguity) -> Condition | None:
         if contiguity is Contiguity.STRICT:

@@ -11,22 +11,6 @@ from typing import Any
 from millrace.common.errors import ProgramError, short_repr
 
 
-class Context(ABC):
-    """What an iterative condition may ask: the partial match so far, and the time."""
-
-    @abstractmethod
-    def get_events_for_pattern(self, name: str) -> list[Any]:
-        """The events that the partial match has under a name, oldest first; empty where there are none."""
-
-    @abstractmethod
-    def timestamp(self) -> int:
-        """The event's timestamp; in processing time, when it came."""
-
-    @abstractmethod
-    def current_processing_time(self) -> int:
-        """The epoch's processing time."""
-
-
 class IterativeCondition(ABC):
     """A condition that looks at the event and at what was matched before it.
 
@@ -37,6 +21,21 @@ class IterativeCondition(ABC):
     ...     def filter(self, value, ctx):
     ...         return all(earlier < value for earlier in ctx.get_events_for_pattern("rising"))
     """
+
+    class Context(ABC):
+        """What an iterative condition may ask: the partial match so far, and the time."""
+
+        @abstractmethod
+        def get_events_for_pattern(self, name: str) -> list[Any]:
+            """The events that the partial match has under a name, oldest first; empty where there are none."""
+
+        @abstractmethod
+        def timestamp(self) -> int:
+            """The event's timestamp; in processing time, when it came."""
+
+        @abstractmethod
+        def current_processing_time(self) -> int:
+            """The epoch's processing time."""
 
     @abstractmethod
     def filter(self, value: Any, ctx: Context) -> bool:

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from operator import attrgetter, is_not
 from typing import Any, NamedTuple
 
-from . import conditions
 from .automaton import Action, Automaton, Kind, State
-from .conditions import NEVER, Binder, Test
+from .conditions import NEVER, Binder, IterativeCondition, Test
 from .matching import Event, Match, Matching, Run, Step, values_of
 
 _began = attrgetter("first.id")
@@ -34,7 +33,7 @@ class _BoundEdge(NamedTuple):
 
 
 @dataclass(slots=True)
-class _Context(conditions.Context):
+class _Context(IterativeCondition.Context):
     """The context of iterative conditions. It lives for one event and one partial match."""
 
     last: Step | None

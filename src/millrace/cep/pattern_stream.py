@@ -152,9 +152,9 @@ class PatternStream:
         )
         declared = require_type(output_type, "output_type of the matches")
         if isinstance(self._stream, KeyedStream):
-            return self._stream._keyed("CEP", operator, declared)
+            return self._stream._keyed("CepOperator", operator, declared)
         whole = self._stream.key_by(_same_key, Types.INT())
-        return whole._keyed("Global CEP", operator, declared).force_non_parallel()
+        return whole._keyed("GlobalCepOperator", operator, declared).force_non_parallel()
 
 
 def _require_tag(tag: Any, method: str) -> OutputTag:

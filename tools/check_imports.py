@@ -27,6 +27,7 @@ ALLOWED: dict[str, frozenset[str]] = {
     "graph": frozenset({"common", "state"}),
     "runtime": frozenset({"common", "state", "graph"}),
     "datastream": frozenset({"common", "metrics", "util", "state", "graph", "runtime"}),
+    "cep": frozenset({"common", "state", "graph", "runtime", "datastream"}),
     "table": frozenset({"common", "metrics", "util", "state", "graph", "runtime", "datastream"}),
     "queryable_state": frozenset({"common", "state"}),
     "driver": frozenset({"common", "metrics", "state", "graph", "runtime", "queryable_state"}),

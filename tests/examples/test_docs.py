@@ -1,5 +1,6 @@
 """What the documents show is true: their programs run, and print what they say."""
 
+import doctest
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -122,3 +123,10 @@ def lasting(text: str, directory: str) -> str:
     """Without the job's id, times and the directory."""
     text = re.sub(r"[0-9a-f]{32}", "<job id>", text.replace(directory, "<directory>"))
     return re.sub(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d", "<time>", text)
+
+
+def test_the_patterns_in_the_document_about_patterns_find_what_it_says() -> None:
+    session = "\n".join(blocks("patterns.md", "pycon"))
+    test = doctest.DocTestParser().get_doctest(session, {}, "patterns.md", "patterns.md", 0)
+    assert len(test.examples) > 20
+    assert doctest.DocTestRunner().run(test).failed == 0

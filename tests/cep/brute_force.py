@@ -7,8 +7,7 @@ with a condition that it fits and a rule about what lies between it and the even
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from itertools import product
+from dataclasses import dataclass, replace
 from typing import Any
 
 from hypothesis import strategies as st
@@ -17,14 +16,32 @@ from millrace.cep import Pattern
 
 STRICT, NEXT, ANY = "next", "followed_by", "followed_by_any"
 INNER = {NEXT: None, STRICT: "consecutive", ANY: "allow_combinations"}
+NOT_NEXT, NOT_FOLLOW = "not_next", "not_followed_by"
 
-# An event is a letter, a number that tells it from the others, and a timestamp.
-Event = tuple[str, int, int]
+# The letter that must not be found, and that is never looked for.
+UNWANTED = "x"
+
+# An event is a letter, a number that tells it from the others, and a timestamp; a key may stand before them.
+Event = tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where one event of a match goes: its pattern, the letters that fit, what may stand before it."""
+
+    name: str
+    letters: str
+    rule: str
+    absent: str | None = None
+
+    def fits(self, event: Event) -> bool:
+        return event[-3] in self.letters
 
 
 @dataclass(frozen=True)
 class Stage:
-    """A pattern of the sequence: the letters that it takes, and from `low` to `high` of them (None: no end)."""
+    """A pattern of the sequence: the letters that it takes (or a group of patterns), from `low` to `high` of them
+    (None: no end). `absent` is what must not be found before it."""
 
     letters: str
     contiguity: str
@@ -32,13 +49,84 @@ class Stage:
     high: int | None
     optional: bool
     inner: str
+    absent: str | None = None
+    group: tuple[Stage, ...] = ()
+
+    @property
+    def quantified(self) -> bool:
+        return (self.low, self.high) != (1, 1)
 
     def fits(self, event: Event) -> bool:
-        return event[0] in self.letters
+        return event[-3] in self.letters
 
-    def counts(self, events: int) -> list[int]:
+    def added_to(self, pattern: Pattern | None, name: str) -> Pattern:
+        """The pattern, and behind it this one."""
+        if pattern is not None and self.absent is not None:
+            pattern = getattr(pattern, self.absent)(f"not {name}").where(lambda event: event[-3] == UNWANTED)
+        what = _sequence(self.group, f"{name}.") if self.group else name
+        pattern = Pattern.begin(what) if pattern is None else getattr(pattern, self.contiguity)(what)
+        pattern = pattern if self.group else pattern.where(self.fits)
+        if self.quantified:
+            pattern = pattern.times_or_more(self.low) if self.high is None else pattern.times(self.low, self.high)
+            inner = INNER[self.inner]
+            pattern = getattr(pattern, inner)() if inner else pattern
+        return pattern.optional() if self.optional else pattern
+
+    def choices(self, name: str, events: int, followed_by_absence: bool) -> Iterator[list[Place]]:
+        """The places that the pattern may stand for, when there are so many events."""
         high = events if self.high is None else self.high
-        return [*([0] if self.optional else []), *range(self.low, high + 1)]
+        for count in [*([0] if self.optional else []), *range(self.low, min(high, events) + 1)]:
+            turns = []
+            for again in range(count):
+                rule = self.inner if again else self.contiguity
+                # In a loop, what must not follow it must not come from its first event on.
+                absent = NOT_FOLLOW if again and followed_by_absence else None
+                turns.append(self._turn(name, events, rule, absent))
+            for chosen in _one_of_each(turns, events):
+                yield [place for turn in chosen for place in turn]
+
+    def _turn(self, name: str, events: int, rule: str, absent: str | None) -> list[list[Place]]:
+        if not self.group:
+            return [[Place(name, self.letters, rule, absent)]]
+        head = replace(self.group[0], contiguity=rule)
+        return list(_places((head, *self.group[1:]), f"{name}.", events))
+
+
+def _sequence(stages: tuple[Stage, ...], prefix: str) -> Pattern:
+    pattern: Pattern | None = None
+    for number, stage in enumerate(stages):
+        pattern = stage.added_to(pattern, f"{prefix}{number}")
+    assert pattern is not None
+    return pattern
+
+
+def _places(stages: tuple[Stage, ...], prefix: str, events: int) -> Iterator[list[Place]]:
+    """The places of a sequence, for each choice of numbers."""
+    following = [*(stage.absent == NOT_FOLLOW for stage in stages[1:]), False]
+    choices = [
+        list(stage.choices(f"{prefix}{number}", events, absence))
+        for number, (stage, absence) in enumerate(zip(stages, following, strict=True))
+    ]
+    for chosen in _one_of_each(choices, events):
+        places: list[Place] = []
+        absent = None
+        for stage, part in zip(stages, chosen, strict=True):
+            absent = absent or stage.absent
+            if part:
+                places += [replace(part[0], absent=absent or part[0].absent), *part[1:]]
+                absent = None
+        yield places
+
+
+def _one_of_each(choices: list[list[list[Place]]], most: int) -> Iterator[list[list[Place]]]:
+    """One choice of each, with so many places at most."""
+    if not choices:
+        yield []
+        return
+    for first in choices[0]:
+        if len(first) <= most:
+            for others in _one_of_each(choices[1:], most - len(first)):
+                yield [first, *others]
 
 
 @dataclass(frozen=True)
@@ -50,53 +138,45 @@ class Sequenced:
 
     def pattern(self) -> Pattern:
         """The pattern as a program writes it."""
-        pattern: Pattern | None = None
-        for number, stage in enumerate(self.stages):
-            name = str(number)
-            pattern = Pattern.begin(name) if pattern is None else getattr(pattern, stage.contiguity)(name)
-            pattern = _quantified(pattern.where(stage.fits), stage)
-        assert pattern is not None
+        pattern = _sequence(self.stages, "")
         return pattern if self.window is None else pattern.within(self.window)
 
     def matches(self, events: Sequence[Event]) -> list[dict[str, list[Event]]]:
         """The matches in events that are in order."""
-        found = []
-        for counts in product(*(stage.counts(len(events)) for stage in self.stages)):
-            if 0 < sum(counts) <= len(events):
-                places = [(number, again) for number, count in enumerate(counts) for again in range(count)]
-                found += [_named(places, chosen) for chosen in self._choices(places, events, -1)]
-        return found
+        return [
+            _named(places, chosen)
+            for places in _places(self.stages, "", len(events))
+            if places
+            for chosen in self._found(places, events, -1)
+        ]
 
-    def _choices(self, places: list[tuple[int, int]], events: Sequence[Event], last: int) -> Iterator[list[Event]]:
+    def _found(self, places: list[Place], events: Sequence[Event], last: int) -> Iterator[list[Event]]:
         """The events for the places, which come behind the one at `last`."""
         if not places:
             yield []
             return
-        (number, again), rest = places[0], places[1:]
-        stage = self.stages[number]
-        rule = ANY if last < 0 else stage.inner if again else stage.contiguity
+        place = places[0]
         for index in range(last + 1, len(events)):
-            if stage.fits(events[index]):
-                for others in self._choices(rest, events, index):
-                    chosen = [events[index], *others]
-                    if self.window is None or chosen[-1][2] - chosen[0][2] < self.window:
-                        yield chosen
-            if rule == STRICT or (rule == NEXT and stage.fits(events[index])):
+            event = events[index]
+            if place.fits(event):
+                for others in self._found(places[1:], events, index):
+                    if self.window is None or [event, *others][-1][-1] - event[-1] < self.window:
+                        yield [event, *others]
+            if last >= 0 and _stops(place, event, first=index == last + 1):
                 return
 
 
-def _quantified(pattern: Pattern, stage: Stage) -> Pattern:
-    if (stage.low, stage.high) != (1, 1):
-        pattern = pattern.times_or_more(stage.low) if stage.high is None else pattern.times(stage.low, stage.high)
-        inner = INNER[stage.inner]
-        pattern = getattr(pattern, inner)() if inner else pattern
-    return pattern.optional() if stage.optional else pattern
+def _stops(place: Place, event: Event, first: bool) -> bool:
+    """Whether an event that is not taken may not be passed by."""
+    if event[-3] == UNWANTED and (place.absent == NOT_FOLLOW or (place.absent == NOT_NEXT and first)):
+        return True
+    return place.rule == STRICT or (place.rule == NEXT and place.fits(event))
 
 
-def _named(places: list[tuple[int, int]], chosen: list[Event]) -> dict[str, list[Event]]:
+def _named(places: list[Place], chosen: list[Event]) -> dict[str, list[Event]]:
     match: dict[str, list[Event]] = {}
-    for (number, _), event in zip(places, chosen, strict=True):
-        match.setdefault(str(number), []).append(event)
+    for place, event in zip(places, chosen, strict=True):
+        match.setdefault(place.name, []).append(event)
     return match
 
 
@@ -105,12 +185,32 @@ def canonical(matches: Sequence[dict[str, list[Any]]]) -> list[Any]:
     return sorted(sorted(match.items()) for match in matches)
 
 
+# --- random patterns --------------------------------------------------------------------------------------------
+
+
 def _stage(letters: str, contiguity: str, low: int, more: int | None, optional: bool, inner: str) -> Stage:
     return Stage(letters, contiguity, low, None if more is None else low + more, optional, inner)
 
 
+def _group(parts: list[Stage], around: Stage) -> Stage:
+    """A group of which one part at least must be found."""
+    return replace(around, group=(replace(parts[0], optional=False), *parts[1:]))
+
+
+def _with_absences(stages: list[Stage], wanted: list[str | None]) -> tuple[Stage, ...]:
+    """The stages, and between them what must not be found, where that has a meaning."""
+    result = stages[:1]
+    for stage, absent in zip(stages[1:], wanted, strict=False):
+        before = result[-1]
+        possible = not before.optional and not before.group
+        if absent == NOT_NEXT:
+            possible = possible and not before.quantified and not stage.optional and not stage.group
+        result.append(replace(stage, absent=absent if possible else None))
+    return tuple(result)
+
+
 contiguities = st.sampled_from([STRICT, NEXT, ANY])
-stages = st.builds(
+simple_stages = st.builds(
     _stage,
     letters=st.sampled_from(["a", "b", "c", "ab", "bc"]),
     contiguity=contiguities,
@@ -119,6 +219,14 @@ stages = st.builds(
     optional=st.sampled_from([False, False, True]),
     inner=contiguities,
 )
+groups = st.builds(_group, st.lists(simple_stages, min_size=1, max_size=2), simple_stages)
+stages = st.one_of(simple_stages, simple_stages, simple_stages, groups)
 sequences = st.builds(
-    Sequenced, st.lists(stages, min_size=1, max_size=3).map(tuple), st.sampled_from([None, None, 3, 5, 9])
+    Sequenced,
+    st.builds(
+        _with_absences,
+        st.lists(stages, min_size=1, max_size=3),
+        st.lists(st.sampled_from([None, None, NOT_NEXT, NOT_FOLLOW]), min_size=2, max_size=2),
+    ),
+    st.sampled_from([None, None, 3, 5, 9]),
 )

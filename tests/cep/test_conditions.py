@@ -83,3 +83,16 @@ def test_a_condition_that_fails_changes_nothing() -> None:
         found.see("b!", 2)
     found.see("b2", 3)
     assert found.matches == [{"a": ["a1"], "b": ["b2"]}]
+
+
+def test_an_iterative_condition_is_asked_once_for_each_event_and_partial_match() -> None:
+    asked = []
+
+    def condition(event, ctx):
+        asked.append((ctx.get_events_for_pattern("a"), event))
+        return event[0] == "b"
+
+    search(Pattern.begin("a").where(has("a")).followed_by("b").where(condition), "a1 a2 x b1")
+    assert asked == [
+        (["a1"], "a2"), (["a1"], "x"), (["a2"], "x"), (["a1"], "b1"), (["a2"], "b1"),
+    ]  # fmt: skip

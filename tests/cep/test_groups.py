@@ -73,3 +73,16 @@ def test_a_loop_in_a_group() -> None:
     inner = Pattern.begin("a").where(has("a")).one_or_more().consecutive().next("b").where(has("b"))
     pattern = Pattern.begin("c").where(has("c")).followed_by(inner).times(2)
     assert matches(pattern, "c a1 a2 b1 a3 b2") == ["c a1 a2 b1 a3 b2"]
+
+
+@pytest.mark.parametrize("quantify", [lambda p: p.one_or_more(), lambda p: p.times(1, 3)])
+def test_a_group_is_found_once_however_many_events_lie_behind_it(quantify: Quantify) -> None:
+    pattern = quantify(Pattern.begin("c").where(has("c")).followed_by(group())).followed_by("d").where(has("d"))
+    assert matches(pattern, f"c {AB1} x1 x2 x3 d") == [f"c {AB1} d"]
+
+
+def test_the_contiguity_of_a_group_is_that_of_the_group_at_its_head() -> None:
+    inner = Pattern.begin("a").where(has("a")).next("b").where(has("b"))
+    outer = Pattern.begin(inner).followed_by("e").where(has("e"))
+    assert matches(Pattern.begin("c").where(has("c")).followed_by(outer), "c x1 a b e") == ["c a b e"]
+    assert matches(Pattern.begin("c").where(has("c")).next(outer), "c x1 a b e") == []

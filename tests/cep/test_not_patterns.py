@@ -159,3 +159,17 @@ def test_not_followed_by_at_the_end_behind_a_loop_that_skips() -> None:
         .within(5)
     )
     assert matches(pattern, "a1@1 a2@2 a3@3 c1@4 c2@10") == ["a1 a2 a3 c1"]
+
+
+def test_what_must_not_come_before_a_range_may_come_within_it() -> None:
+    pattern = start().not_followed_by("b").where(has("b")).followed_by("c").where(has("c")).times(1, 2)
+    assert matches(pattern, "a c1 x b c2") == ["a c1", "a c1 c2"]
+
+
+def test_what_must_not_come_before_an_optional_group_may_come_within_it() -> None:
+    group = Pattern.begin("c").where(has("c")).followed_by("d").where(has("d"))
+    pattern = (
+        start().not_followed_by("b").where(has("b")).followed_by(group).optional().followed_by("e").where(has("e"))
+    )
+    assert matches(pattern, "a c x b d b e") == ["a c d e"]
+    assert matches(pattern, "a x b c d e") == []

@@ -116,11 +116,12 @@ def _malformed(message: str, action: str) -> ProgramError:
 
 
 class _Compiler:
-    """Builds the states. `pattern` is where it stands, `following` what comes behind, `group` what it is in."""
+    """Builds the states. `pattern` is where it stands, `following` what comes behind."""
 
     pattern: Pattern
     following: Pattern | None = None
-    group: Pattern | None = None
+    #: The groups that the pattern is in, the innermost last.
+    groups: tuple[Pattern, ...] = ()
     #: What may stand before the first event of the group, and whether the group may be left at its first state.
     group_entry = Contiguity.STRICT
     group_optional = False
@@ -207,13 +208,24 @@ class _Compiler:
             self._keep_from(sink, take)
         for number in range(high - 1):
             optional = number < high - how.low
-            sink = self._once(sink, behind, take, ignore, optional)
+            sink = self._once(sink, behind, take, ignore, optional, again=True)
             self._stop_in_loop(sink)
         self._first_of_loop(True)
         return self._once(sink, behind, take, self._ignore(), how.optional)
 
-    def _once(self, sink: State, behind: State, take: Condition, ignore: Condition | None, optional: bool) -> State:
-        """A state that takes one event, and one for when it ignored others before: it can no longer be left out."""
+    def _once(
+        self,
+        sink: State,
+        behind: State,
+        take: Condition,
+        ignore: Condition | None,
+        optional: bool,
+        again: bool = False,
+    ) -> State:
+        """A state that takes one event, and one for when it ignored others before: it can no longer be left out.
+
+        `again` says that it is not the first event of the pattern.
+        """
         if self.pattern.group is not None:
             return self._group(sink, behind, optional)
         state = self._waiting_state()
@@ -228,7 +240,8 @@ class _Compiler:
                 ignoring = self._waiting_state()
                 ignoring.add(Action.TAKE, after, take)
                 ignoring.add(Action.IGNORE, ignoring, ignore)
-                self._stop_at_nots(ignoring)
+                if not again:
+                    self._stop_at_nots(ignoring)
             state.add(Action.IGNORE, ignoring, ignore)
         return state
 
@@ -258,8 +271,9 @@ class _Compiler:
 
     def _group(self, sink: State, behind: State, optional: bool) -> State:
         leave = self._always()
+        after = self._without_earlier_nots(sink)
         with self._inside(optional):
-            first = self._sequence(sink)
+            first = self._sequence(after)
         if optional:
             first.add(Action.PROCEED, behind, leave)
         return first
@@ -276,15 +290,16 @@ class _Compiler:
     @contextmanager
     def _inside(self, optional: bool) -> Iterator[None]:
         """Go into the current pattern, a group, and come back."""
-        before = self.pattern, self.following, self.group, self.group_entry, self.group_optional
+        before = self.pattern, self.following, self.groups, self.group_entry, self.group_optional
         group = self.pattern
         assert group.group is not None
         again = group in self._repeating
         entry = group.quantifier.inner if again else self._entry()
         optional = optional or (not again and self._heads_group() and self.group_optional)
-        self.pattern, self.group, self.group_entry, self.group_optional = group.group, group, entry, optional
+        self.groups = (*self.groups, group)
+        self.pattern, self.group_entry, self.group_optional = group.group, entry, optional
         yield
-        self.pattern, self.following, self.group, self.group_entry, self.group_optional = before
+        self.pattern, self.following, self.groups, self.group_entry, self.group_optional = before
 
     def _first_of_loop(self, first: bool) -> None:
         if self.pattern.group is None:
@@ -295,7 +310,7 @@ class _Compiler:
             self._repeating.add(self.pattern)
 
     def _heads_group(self) -> bool:
-        return self.group is not None and self.pattern.previous is None
+        return bool(self.groups) and self.pattern.previous is None
 
     def _entry(self) -> Contiguity:
         """What may stand before the first event of the current pattern: at the head of a group, what may before it."""
@@ -305,7 +320,10 @@ class _Compiler:
 
     def _earlier_nots(self) -> Iterator[tuple[Condition, str]]:
         """What must not be found before the current pattern: `not_followed_by`, with only optional ones between."""
-        pattern = self.pattern.previous
+        yield from self._nots_before(self.pattern, self.groups)
+
+    def _nots_before(self, one: Pattern, groups: tuple[Pattern, ...]) -> Iterator[tuple[Condition, str]]:
+        pattern = one.previous
         while pattern is not None:
             absent = pattern.contiguity is Contiguity.NOT_FOLLOW
             if not absent and not pattern.quantifier.optional:
@@ -313,6 +331,8 @@ class _Compiler:
             if absent:
                 yield self._take(pattern), pattern.name
             pattern = pattern.previous
+        if groups and groups[-1] not in self._repeating:
+            yield from self._nots_before(groups[-1], groups[:-1])
 
     def _stop_at_nots(self, state: State) -> None:
         for found, name in self._earlier_nots():
@@ -381,7 +401,7 @@ class _Compiler:
         return _until(ALWAYS, self._group_until())
 
     def _group_until(self) -> Condition | None:
-        return None if self.group is None else self.group.until_condition
+        return self.groups[-1].until_condition if self.groups else None
 
     def _ignore(self) -> Condition | None:
         """What may stand before the (first) event of the pattern; None where nothing may."""

@@ -248,10 +248,18 @@ def _once_per_event(call: Callable[[Any], Any], function: Any) -> Test:
 
 
 def _iterative(call: Callable[[Any, Any], Any], function: Any) -> Test:
+    # A context speaks of one event and one partial match, so that it stands for both.
+    last: Any = None
+    verdict: Any = False
+
     def test(event: Any, ctx: Any) -> Any:
-        try:
-            return call(event.value, ctx)
-        except Exception as error:
-            raise ConditionError(error, function) from error
+        nonlocal last, verdict
+        if ctx is not last:
+            try:
+                verdict = call(event.value, ctx)
+            except Exception as error:
+                raise ConditionError(error, function) from error
+            last = ctx
+        return verdict
 
     return test

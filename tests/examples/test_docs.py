@@ -44,12 +44,13 @@ def test_the_quick_starts_plan_is_what_it_says(quickstart: str, capsys: pytest.C
     assert capsys.readouterr().out.rstrip().splitlines() == output_of("quickstart.md", "millrace info -p 2 job.py")
 
 
-def test_the_tests_in_the_document_about_testing_pass() -> None:
+@pytest.mark.parametrize(("document", "count"), [("testing.md", 3), ("windows.md", 1)])
+def test_the_tests_in_a_document_pass(document: str, count: int) -> None:
     names: dict[str, object] = {"__name__": __name__}
-    for block in blocks("testing.md", "python"):
+    for block in blocks(document, "python"):
         exec(block, names)
     tests = [test for name, test in names.items() if name.startswith("test_")]
-    assert len(tests) == 3
+    assert len(tests) == count
     for test in tests:
         assert callable(test)
         test()

@@ -12,6 +12,7 @@ WORKLOADS = {
     "recovery": recovery.run,
     "stateless_chain": stateless_chain.run,
     "tumbling_windows": windows.run_tumbling,
+    "window_sums": windows.run_sums,
     "sliding_windows": windows.run_sliding,
     "session_windows": windows.run_sessions,
     "latency": latency.run,

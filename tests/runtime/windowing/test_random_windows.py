@@ -309,3 +309,35 @@ def test_processing_time_windows_hold_what_came_in_their_time(
         assert harness.entries == {}
         found = sorted(harness.output)
     assert found == sorted((key, *result) for key, model in models.items() for result in model.out)
+
+
+@relaxed
+@given(
+    windows=plain_windows, operation=st.sampled_from(["sum", "min", "max"]), epochs=streams, chunk=st.integers(1, 9),
+    parallelism=st.integers(1, 4), share=st.sampled_from([0.0, 0.3]), reading=st.integers(1, 3),
+)
+def test_built_in_aggregations_begin_before_the_exchange_and_nobody_can_tell(
+    windows: Windows, operation: str, epochs: list[list[Record]], chunk: int, parallelism: int, share: float,
+    reading: int,
+) -> None:
+    env = StreamExecutionEnvironment.create_with_executor(InProcessExecutor(2, Faults(share)))
+    env.set_parallelism(parallelism)
+    source = env.from_source(EpochSource(epochs, chunk), WatermarkStrategy.no_watermarks(), "source", RECORD)
+    strategy = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(BEHIND)).with_timestamp_assigner(
+        lambda record, _: record[2]
+    )
+    stream = source.assign_timestamps_and_watermarks(strategy).set_parallelism(1)
+    if reading > 1:  # Several senders, so that the receiver's watermark is behind theirs.
+        stream = stream.rebalance().map(lambda record: record, RECORD).set_parallelism(reading)
+    results = getattr(windowed(stream.key_by(0, Types.STRING()), windows), operation)(1)
+    sliding = windows.kind == "sliding"
+    names = [node.name for node in env._program.graph.nodes.values()]
+    assert ("Combine" in names) == (windows.kind == "tumbling" or (sliding and windows.slide <= windows.size))
+    pending = [results.collect_async(), results.get_side_output(LATE).collect_async()]
+    client = env.execute_async()
+    found = Counter((key, number) for key, number, _ in pending[0].results(client))
+    late = Counter((key, number) for key, number, _ in pending[1].results(client))
+    wanted, wanted_late = expected(windows, watermarks(epochs, chunk, BEHIND))
+    combine = {"sum": sum, "min": min, "max": max}[operation]
+    assert late == wanted_late
+    assert found == Counter((key, combine(result)) for (key, _, _), all_of in wanted.items() for result in all_of)

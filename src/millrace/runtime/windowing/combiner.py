@@ -1,9 +1,9 @@
 """Built-in aggregations before the exchange: what one subtask has of a key and window crosses as one record.
 
 Sums, minima and maxima of whole numbers come out the same however they are grouped, so the sender may begin with
-them. It combines the records between two watermarks, and forwards the rest as they are: those whose windows have ended
-by its own watermark (the receiver's is never ahead of that, and decides which are late), and those that it fails on
-(the window operator has the policy for them). It keeps nothing from epoch to epoch.
+them. What it has combined goes before the first window of it ends, or the epoch. The rest is forwarded as it is:
+records of windows that have ended by its own watermark (the receiver's is never ahead of that, and decides which are
+late), and those that it fails on (the window operator has the policy for them). It keeps nothing from epoch to epoch.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from collections.abc import Callable
 from operator import length_hint
 from typing import Any
 
-from millrace.common.time import MIN_TIMESTAMP
+from millrace.common.time import MAX_WATERMARK, MIN_TIMESTAMP
 from millrace.runtime.batch import Batch
 from millrace.runtime.operators.base import Operator
 
-# Combined records that may wait for a watermark. In BATCH mode none comes before the end.
+# Combined records that may wait for the end of their windows. In BATCH mode none comes before the end of all.
 _MOST_WAITING = 100_000
 
 _NO_PANE: tuple[dict[Any, Any], int, int] = ({}, 0, 0)
@@ -120,9 +120,7 @@ class WindowCombiner(Operator):
     def _pane_at(self, value: Any, stamp: int) -> tuple[dict[Any, _Entry], int, int]:
         """The pane of a timestamp, its start and end; none for a record that was forwarded."""
         start = stamp - (stamp - self._offset) % self._pane
-        # The first of its windows to end is the one that begins first.
-        first_end = start + self._pane + (self._offset + self._size - start - self._pane) % self._step
-        if stamp == MIN_TIMESTAMP or first_end - 1 <= self.watermark:
+        if stamp == MIN_TIMESTAMP or self._first_end(start) - 1 <= self.watermark:
             self.output.emit(Batch([value], [stamp]))
             return _NO_PANE
         pane = self._panes.get(start)
@@ -130,21 +128,23 @@ class WindowCombiner(Operator):
             pane = self._panes[start] = {}
         return pane, start, start + self._pane
 
-    def _flush(self) -> None:
-        panes, self._panes = self._panes, {}
+    def _first_end(self, pane_start: int) -> int:
+        """When the first window ends that holds a pane."""
+        pane_end = pane_start + self._pane
+        return pane_end + (self._offset + self._size - pane_end) % self._step
+
+    def _flush(self, watermark: int = MAX_WATERMARK) -> None:
+        """Send what belongs to windows that end by a watermark."""
         with_field = self._with_field
-        for start, pane in panes.items():
+        for start in [start for start in self._panes if self._first_end(start) - 1 <= watermark]:
+            pane = self._panes.pop(start)
             values = [with_field(first, number) for first, number in pane.values()]
             if values:
                 self.output.emit(Batch(values, [start] * len(values)))
 
     def advance(self, watermark: int) -> None:
-        self._flush()
+        self._flush(watermark)
         self.output.watermark(watermark)
-
-    def idle(self) -> None:
-        self._flush()
-        super().idle()
 
     def end_of_epoch(self) -> None:
         self._flush()

@@ -32,6 +32,7 @@ bench: setup ## Measure throughput and latency
 	@$(PYTHON_BIN) -m benchmarks
 
 soak: setup ## Run for a long time and watch memory, files and latency
+	@MILLRACE_WINDOW_PROGRAMS=2000 $(PYTHON_BIN) -m pytest tests/runtime/windowing/test_random_windows.py
 	@$(PYTHON_BIN) -m benchmarks.soak
 
 lint: setup ## Style, types, one-way imports, size budgets

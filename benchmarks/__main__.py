@@ -23,6 +23,7 @@ WORKLOADS = {
     "stateless_chain": stateless_chain.run,
     "interval_join": interval_join.run,
     "tumbling_windows": windows.run_tumbling,
+    "window_sums": windows.run_sums,
     "sliding_windows": windows.run_sliding,
     "session_windows": windows.run_sessions,
     "latency": latency.run,

@@ -82,6 +82,34 @@ def run_in(
     env.execute("windows")
 
 
+def sum_job(size: int) -> None:
+    """Sums by the built-in aggregation, over records whose type is declared."""
+    env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(2)
+    in_event_time = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(time_of)
+    record = Types.TUPLE([Types.LONG(), Types.LONG(), Types.LONG()])
+    records = env.from_sequence(0, size - 1).map(make, record).assign_timestamps_and_watermarks(in_event_time)
+    windows = records.key_by(select, Types.LONG()).window(TumblingEventTimeWindows.of(SIZE))
+    windows.sum(1).sink_to(DiscardingSink())
+    env.execute("window sums")
+
+
+def sum_loop(size: int) -> None:
+    """The same in one thread, with a bare addition in place of any function."""
+    open_windows: dict[int, dict[int, int]] = {}
+    results: list[Record] = []
+    for index in range(size):
+        record = make(index)
+        key, stamp = select(record), time_of(record, 0)
+        start = stamp - stamp % SIZE
+        window = open_windows.get(start)
+        if window is None:
+            for ended in [old for old in open_windows if old + SIZE <= stamp]:
+                results = [(of_key, total, ended) for of_key, total in open_windows.pop(ended).items()]
+            window = open_windows[start] = {}
+        window[key] = window.get(key, 0) + record[1]
+    assert len(results) <= KEYS
+
+
 def loop(windows_of: Callable[[int], range], length: int, size: int) -> None:
     """Tumbling and sliding windows in one thread: `windows_of` gives the starts of a timestamp's windows."""
     function = CountAndSum()
@@ -144,3 +172,8 @@ def run_sessions() -> Throughput:
     """Measure sessions with a gap of thirty seconds."""
     work = partial(job, EventTimeSessionWindows.with_gap(Duration.of_millis(GAP)), make_visit)
     return throughput("session windows", work, session_loop, (1_000_000, 4_000_000), 0.15)
+
+
+def run_sums() -> Throughput:
+    """Measure sums in windows of ten seconds."""
+    return throughput("window sums", sum_job, sum_loop, (1_000_000, 4_000_000), 1.0)

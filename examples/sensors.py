@@ -20,15 +20,18 @@ from typing import NamedTuple
 
 from millrace.common import Duration, Types, WatermarkStrategy
 from millrace.datastream import (
+    AggregateFunction,
     DataStream,
     KeyedProcessFunction,
     OutputTag,
     ProcessFunction,
+    ProcessWindowFunction,
     RuntimeContext,
     StreamExecutionEnvironment,
 )
 from millrace.datastream.connectors import DataGeneratorSource
-from millrace.datastream.state import MapStateDescriptor, ValueStateDescriptor
+from millrace.datastream.state import ValueStateDescriptor
+from millrace.datastream.window import TumblingEventTimeWindows
 
 SENSORS = 20
 READINGS = 8000
@@ -112,24 +115,28 @@ class AlarmOnRise(KeyedProcessFunction):
             yield "alarm", ctx.get_current_key(), timestamp, last.temperature
 
 
-class AveragePerWindow(KeyedProcessFunction):
-    """The average of each ten seconds, sent on once the watermark has reached their end."""
+class Average(AggregateFunction):
+    """The average temperature: sum and number are all that a window keeps."""
 
-    def open(self, runtime_context: RuntimeContext):
-        self.sums = runtime_context.get_map_state(
-            MapStateDescriptor("sums", Types.LONG(), Types.TUPLE([Types.DOUBLE(), Types.LONG()]))
-        )
+    def create_accumulator(self):
+        return 0.0, 0
 
-    def process_element(self, value: Reading, ctx: KeyedProcessFunction.Context):
-        end = value.at - value.at % WINDOW + WINDOW
-        total, count = self.sums.get(end) or (0.0, 0)
-        self.sums.put(end, (total + value.temperature, count + 1))
-        ctx.timer_service().register_event_time_timer(end - 1)
+    def add(self, value: Reading, accumulator: tuple[float, int]):
+        return accumulator[0] + value.temperature, accumulator[1] + 1
 
-    def on_timer(self, timestamp: int, ctx: KeyedProcessFunction.OnTimerContext):
-        total, count = self.sums.get(timestamp + 1)
-        self.sums.remove(timestamp + 1)
-        yield "average", ctx.get_current_key(), timestamp + 1, total / count
+    def get_result(self, accumulator: tuple[float, int]):
+        return accumulator[0] / accumulator[1]
+
+    def merge(self, acc_a: tuple[float, int], acc_b: tuple[float, int]):
+        return acc_a[0] + acc_b[0], acc_a[1] + acc_b[1]
+
+
+class WithWindow(ProcessWindowFunction):
+    """Says which sensor and which ten seconds an average is of."""
+
+    def process(self, key: int, context: ProcessWindowFunction.Context, elements: list[float]):
+        [average] = elements
+        yield "average", key, context.window().end, average
 
 
 def build(env: StreamExecutionEnvironment) -> DataStream:
@@ -141,7 +148,8 @@ def build(env: StreamExecutionEnvironment) -> DataStream:
     in_time = env.from_source(source, in_event_time, "Sensors").process(SetLateAside()).name("Set late aside")
     by_sensor = in_time.key_by(lambda value: value.sensor)
     alarms = by_sensor.process(AlarmOnRise()).name("Alarm on rise")
-    averages = by_sensor.process(AveragePerWindow()).name("Average per window")
+    windows = by_sensor.window(TumblingEventTimeWindows.of(Duration.of_millis(WINDOW)))
+    averages = windows.aggregate(Average(), WithWindow(), Types.TUPLE([Types.DOUBLE(), Types.LONG()]))
     late = in_time.get_side_output(LATE).map(lambda value: ("late", value.sensor, value.at, value.temperature))
     return alarms.union(averages, late)
 

@@ -73,12 +73,13 @@ def test_the_options_in_the_document_about_checkpoints_are_those_that_are_read()
     assert {name for name in named if f'"{name.removeprefix("restart-strategy.")}"' not in code} == set()
 
 
-def test_the_tests_in_the_document_about_testing_pass() -> None:
+@pytest.mark.parametrize(("document", "count"), [("testing.md", 3), ("windows.md", 1)])
+def test_the_tests_in_a_document_pass(document: str, count: int) -> None:
     names: dict[str, object] = {"__name__": __name__}
-    for block in blocks("testing.md", "python"):
+    for block in blocks(document, "python"):
         exec(block, names)
     tests = [test for name, test in names.items() if name.startswith("test_")]
-    assert len(tests) == 3
+    assert len(tests) == count
     for test in tests:
         assert callable(test)
         test()

@@ -17,6 +17,7 @@ from millrace.runtime.windowing.spec import WindowSpec
 from millrace.runtime.windowing.triggers import Trigger
 
 from ._checks import at_site, require_callable, require_instance, require_methods
+from ._combining import combined
 from ._rolling import RollingExtreme, RollingSum, require_field
 from .functions import (
     AggregateFunction,
@@ -174,7 +175,8 @@ class _Windows:
 
     def sum(self, position_to_sum: int | str = 0) -> DataStream:
         """The sum of a field; other fields are those of the window's first record."""
-        return self.reduce(RollingSum(require_field(position_to_sum, "sum")))
+        field = require_field(position_to_sum, "sum")
+        return self._built_in("sum", field, RollingSum(field))
 
     def min(self, position_to_min: int | str = 0) -> DataStream:
         """The least value of a field; other fields are those of the window's first record."""
@@ -193,10 +195,19 @@ class _Windows:
         return self._extreme(position_to_max_by, "max_by")
 
     def _extreme(self, field: int | str, operation: str) -> DataStream:
-        function = RollingExtreme(
-            require_field(field, operation), greatest=operation.startswith("max"), whole=operation.endswith("by")
-        )
+        whole = operation.endswith("by")
+        function = RollingExtreme(require_field(field, operation), greatest=operation.startswith("max"), whole=whole)
+        return self.reduce(function) if whole else self._built_in(operation, field, function)
+
+    def _built_in(self, operation: str, field: int | str, function: ReduceFunction) -> DataStream:
+        """A reduction that may begin before the exchange."""
+        if self._evictor is None:
+            stream = combined(self._keyed_stream, self._assigner, self._firing(), operation, field)
+            self._keyed_stream = stream or self._keyed_stream
         return self.reduce(function)
+
+    def _firing(self) -> Trigger[Any, Any]:
+        return self._trigger or self._assigner.get_default_trigger(self._keyed_stream._env)
 
     # --- the operator -----------------------------------------------------------------------------------------
 
@@ -207,7 +218,7 @@ class _Windows:
         output_type: TypeInformation | None,
         own_type: TypeInformation | None = None,
     ) -> DataStream:
-        trigger = self._trigger or self._assigner.get_default_trigger(self._keyed_stream._env)
+        trigger = self._firing()
         self._require_mergeable(trigger)
         spec = WindowSpec(
             self._assigner,

@@ -18,8 +18,8 @@ END = 2**63 - 1
 
 @dataclass(frozen=True)
 class Windows:
-    """What is tried: `kind` is tumbling, sliding, session or global; `trigger` default, purging, count or
-    continuous; `evictor` none, count (keep) or time (span), before or after."""
+    """What is tried: `kind` is tumbling, sliding, session or global; `trigger` default, purging, count, delta or
+    continuous; `evictor` none, count (keep), time (span) or delta, before or after."""
 
     kind: str
     size: int = 10
@@ -42,6 +42,7 @@ class Pane:
     records: list[tuple[int, int]]
     count: int = 0
     next_fire: int | None = None
+    far: int | None = None
     done: int = -(2**63)
 
     @property
@@ -84,7 +85,7 @@ class KeyModel:
             taken = True
             pane = self.pane(start, end)
             pane.records.append((number, stamp))
-            self.on_element(pane, stamp)
+            self.on_element(pane, number, stamp)
         if not taken and self.of.kind != "global" and stamp + self.of.lateness <= self.watermark:
             self.late.append(number)
 
@@ -110,8 +111,15 @@ class KeyModel:
                     start, end, again = min(start, pane.start), max(end, pane.end), True
         return start, end
 
-    def on_element(self, pane: Pane, stamp: int) -> None:
+    def on_element(self, pane: Pane, number: int, stamp: int) -> None:
         trigger = self.of.trigger
+        if trigger == "delta":
+            if pane.far is None:
+                pane.far = number
+            elif abs(number - pane.far) > self.of.count:
+                pane.far = number
+                self.fire(pane)
+            return
         if trigger == "count":
             pane.count += 1
             if pane.count >= self.of.count:
@@ -139,6 +147,8 @@ class KeyModel:
         if self.of.evictor == "time" and records:
             newest = max(stamp for _, stamp in records)
             return [record for record in records if record[1] > newest - self.of.keep]
+        if self.of.evictor == "delta" and records:
+            return [record for record in records if abs(record[0] - records[-1][0]) < self.of.keep]
         return records
 
     def advance(self, watermark: int) -> None:
@@ -148,7 +158,7 @@ class KeyModel:
         before, self.watermark = self.watermark, watermark
         while due := sorted(self.due(before), key=lambda item: item[0]):
             time, pane = due[0]
-            if self.of.trigger != "count" and (time in (pane.last, pane.next_fire)):
+            if self.of.trigger not in {"count", "delta"} and (time in (pane.last, pane.next_fire)):
                 if time == pane.next_fire:
                     pane.next_fire = min(time + self.of.count, pane.last) if time < pane.last else None
                 if pane.last == time:

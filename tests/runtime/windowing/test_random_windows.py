@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
+from functools import partial
 from typing import Any
 
 from hypothesis import HealthCheck, given, settings
@@ -14,7 +15,7 @@ from millrace.common import Duration, Types, WatermarkStrategy
 from millrace.datastream import AggregateFunction, OutputTag, ProcessWindowFunction, StreamExecutionEnvironment
 from millrace.datastream import window as w
 from millrace.testing import EpochSource, Faults, InProcessExecutor, WindowHarness
-from tests.runtime.windowing.model import Record, Results, Windows, expected, watermarks
+from tests.runtime.windowing.model import KeyModel, Record, Results, Windows, expected, watermarks
 
 # `make soak` asks for thousands.
 EXAMPLES = int(os.environ.get("MILLRACE_WINDOW_PROGRAMS", "120"))
@@ -31,8 +32,8 @@ in_order = st.lists(records, max_size=25).map(lambda found: sorted(found, key=la
 streams = st.lists(st.one_of(st.lists(records, max_size=12), in_order), min_size=1, max_size=4)
 
 
-def made(kind: str, evictors: tuple[str, ...] = ("none", "count", "time")) -> st.SearchStrategy[Windows]:
-    triggers = ("count",) if kind == "global" else ("default", "purging", "count", "continuous")
+def made(kind: str, evictors: tuple[str, ...] = ("none", "count", "time", "delta")) -> st.SearchStrategy[Windows]:
+    triggers = ("count", "delta") if kind == "global" else ("default", "purging", "count", "delta", "continuous")
     if kind == "session":
         triggers = ("default", "purging", "count")
     return st.builds(
@@ -40,14 +41,18 @@ def made(kind: str, evictors: tuple[str, ...] = ("none", "count", "time")) -> st
         kind=st.just(kind),
         size=st.integers(1, 20),
         slide=st.integers(1, 12),
-        offset=st.just(0),
+        offset=st.integers(-4, 4),
         trigger=st.sampled_from(triggers),
         count=st.integers(1, 4),
         evictor=st.sampled_from(evictors),
         keep=st.integers(0, 6),
         after=st.booleans(),
         lateness=st.sampled_from([0, 0, 3, 20]) if kind != "global" else st.just(0),
-    )
+    ).filter(sound)
+
+
+def sound(windows: Windows) -> bool:
+    return abs(windows.offset) < min(windows.size, windows.slide)
 
 
 kinds = st.sampled_from(["tumbling", "sliding", "session", "global"])
@@ -71,6 +76,8 @@ def trigger(windows: Windows) -> w.Trigger[Any, Any] | None:
             return w.PurgingTrigger.of(w.EventTimeTrigger.create())
         case "count":
             return w.CountTrigger.of(windows.count)
+        case "delta":
+            return w.DeltaTrigger.of(windows.count, distance, RECORD)
         case "continuous":
             return w.ContinuousEventTimeTrigger.of(windows.count)
     return None
@@ -86,7 +93,13 @@ def windowed(stream: Any, windows: Windows) -> Any:
         made.evictor(w.CountEvictor.of(windows.keep, windows.after))
     if windows.evictor == "time":
         made.evictor(w.TimeEvictor.of(windows.keep, windows.after))
+    if windows.evictor == "delta":
+        made.evictor(w.DeltaEvictor.of(windows.keep, distance, windows.after))
     return made
+
+
+def distance(one: Record, other: Record) -> int:
+    return abs(one[1] - other[1])
 
 
 def bounds(window: Any) -> tuple[int, int]:
@@ -192,8 +205,9 @@ plain_windows = st.builds(
     kind=st.sampled_from(["tumbling", "sliding", "session"]),
     size=st.integers(1, 20),
     slide=st.integers(1, 12),
+    offset=st.integers(-4, 4),
     lateness=st.sampled_from([0, 0, 0, 7]),
-)
+).filter(sound)
 
 
 @relaxed
@@ -241,3 +255,89 @@ def test_nothing_is_left_and_both_paths_agree(windows: Windows, stream: list[Any
             records = [((*value[:3], tuple(sorted(value[3]))), stamp) for value, stamp in harness.records]
             outcomes.append((sorted(records), harness.side_output(LATE), harness.metrics))
     assert outcomes[0] == outcomes[1]
+
+
+@relaxed
+@given(size=st.integers(1, 6), slide=st.integers(0, 6), stream=st.lists(st.sampled_from(["a", "b", None]), max_size=40))
+def test_count_windows_are_slices_of_what_a_key_brings(size: int, slide: int, stream: list[str | None]) -> None:
+    """None cuts the epoch."""
+    build = partial(count_windowed, size=size, slide=slide)
+    with WindowHarness(build, 0, key_type=Types.STRING(), input_types=(RECORD,)) as harness:
+        for number, key in enumerate(stream):
+            if key is None:
+                harness.end_epoch()
+            else:
+                harness.push((key, number, 0))
+        found = harness.output
+    wanted = []
+    for key in "ab":
+        own = [number for number, other in enumerate(stream) if other == key]
+        wanted += [(key, own[first : first + size]) for first in range(0, len(own) - size + 1, slide or size)]
+    assert sorted(found) == sorted(wanted)
+
+
+def count_windowed(stream: Any, size: int, slide: int) -> Any:
+    windows = stream.count_window(size, slide)
+    return windows.apply(lambda key, _, elements: [(key, [number for _, number, _ in elements])])
+
+
+@relaxed
+@given(
+    kind=st.sampled_from(["tumbling", "sliding", "session"]), size=st.integers(1, 12), slide=st.integers(1, 12),
+    stream=st.lists(st.one_of(st.sampled_from("ab"), st.integers(1, 9)), max_size=30),
+)
+def test_processing_time_windows_hold_what_came_in_their_time(
+    kind: str, size: int, slide: int, stream: list[Any]
+) -> None:
+    """A key is a record of it, a number moves the clock."""
+    made = {
+        "tumbling": w.TumblingProcessingTimeWindows.of(size),
+        "sliding": w.SlidingProcessingTimeWindows.of(size, slide),
+        "session": w.ProcessingTimeSessionWindows.with_gap(size),
+    }[kind]
+    models = {key: KeyModel(Windows(kind, size, slide)) for key in "ab"}
+    with WindowHarness(lambda keyed: keyed.window(made).process(Numbers()), 0, input_types=(RECORD,)) as harness:
+        for number, item in enumerate([*stream, 1000]):
+            if not isinstance(item, int):
+                harness.push((item, number, 0))
+                models[item].add(number, harness.processing_time)
+                continue
+            harness.advance_processing_time(item)
+            for model in models.values():
+                model.advance(harness.processing_time)
+                model.watermark -= 1  # What comes now may still belong to a window that ends now.
+        assert harness.entries == {}
+        found = sorted(harness.output)
+    assert found == sorted((key, *result) for key, model in models.items() for result in model.out)
+
+
+@relaxed
+@given(
+    windows=plain_windows, operation=st.sampled_from(["sum", "min", "max"]), epochs=streams, chunk=st.integers(1, 9),
+    parallelism=st.integers(1, 4), share=st.sampled_from([0.0, 0.3]), reading=st.integers(1, 3),
+)
+def test_built_in_aggregations_begin_before_the_exchange_and_nobody_can_tell(
+    windows: Windows, operation: str, epochs: list[list[Record]], chunk: int, parallelism: int, share: float,
+    reading: int,
+) -> None:
+    env = StreamExecutionEnvironment.create_with_executor(InProcessExecutor(2, Faults(share)))
+    env.set_parallelism(parallelism)
+    source = env.from_source(EpochSource(epochs, chunk), WatermarkStrategy.no_watermarks(), "source", RECORD)
+    strategy = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(BEHIND)).with_timestamp_assigner(
+        lambda record, _: record[2]
+    )
+    stream = source.assign_timestamps_and_watermarks(strategy).set_parallelism(1)
+    if reading > 1:  # Several senders, so that the receiver's watermark is behind theirs.
+        stream = stream.rebalance().map(lambda record: record, RECORD).set_parallelism(reading)
+    results = getattr(windowed(stream.key_by(0, Types.STRING()), windows), operation)(1)
+    sliding = windows.kind == "sliding"
+    names = [node.name for node in env._program.graph.nodes.values()]
+    assert ("Combine" in names) == (windows.kind == "tumbling" or (sliding and windows.slide <= windows.size))
+    pending = [results.collect_async(), results.get_side_output(LATE).collect_async()]
+    client = env.execute_async()
+    found = Counter((key, number) for key, number, _ in pending[0].results(client))
+    late = Counter((key, number) for key, number, _ in pending[1].results(client))
+    wanted, wanted_late = expected(windows, watermarks(epochs, chunk, BEHIND))
+    combine = {"sum": sum, "min": min, "max": max}[operation]
+    assert late == wanted_late
+    assert found == Counter((key, combine(result)) for (key, _, _), all_of in wanted.items() for result in all_of)

@@ -114,6 +114,10 @@ class WindowOperator(KeyedOperator):
                 action="Keep trigger, lateness and function as they were, or start anew under another uid.",
             )
 
+    def begin(self) -> None:
+        self.results, self.stamps = [], []  # An attempt that failed here may have left some.
+        super().begin()
+
     # --- records ------------------------------------------------------------------------------------------------
 
     def process(self, batch: Batch, side: int) -> None:

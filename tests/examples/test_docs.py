@@ -67,3 +67,18 @@ def test_the_tests_in_the_document_about_testing_pass() -> None:
     for test in tests:
         assert callable(test)
         test()
+
+
+def test_the_program_and_the_test_in_the_document_about_asynchronous_calls_run(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    from millrace.datastream._defaults import EnvironmentDefaults, use_environment_defaults
+    from millrace.testing import InProcessExecutor
+
+    names: dict[str, object] = {"__name__": __name__}
+    with use_environment_defaults(EnvironmentDefaults(make_executor=InProcessExecutor)):
+        for block in blocks("async-io.md", "python"):
+            exec(block, names)
+    printed = capsys.readouterr().out
+    assert "2: grace" in printed
+    assert "1: ada" in printed

@@ -1,6 +1,7 @@
 """What a program is written with: environment, streams, functions, state, connectors (as ``pyflink.datastream``)."""
 
 from .accumulators import Accumulator, DoubleCounter, Histogram, IntCounter, ListAccumulator, LongCounter
+from .async_data_stream import AsyncDataStream
 from .checkpoint_config import CheckpointConfig
 from .checkpoint_storage import CheckpointStorage, FileSystemCheckpointStorage, JobManagerCheckpointStorage
 from .checkpointing_mode import CheckpointingMode
@@ -19,6 +20,8 @@ from .externalized_checkpoint_retention import ExternalizedCheckpointRetention
 from .functions import (
     AggregateFunction,
     AsyncFunction,
+    AsyncRetryPredicate,
+    AsyncRetryStrategy,
     BadRecord,
     BroadcastProcessFunction,
     CheckpointedFunction,
@@ -53,7 +56,10 @@ from .window import CountWindow, GlobalWindow, TimeWindow, TriggerResult, Window
 __all__ = [
     "Accumulator",
     "AggregateFunction",
+    "AsyncDataStream",
     "AsyncFunction",
+    "AsyncRetryPredicate",
+    "AsyncRetryStrategy",
     "BadRecord",
     "BroadcastConnectedStream",
     "BroadcastProcessFunction",

@@ -3,6 +3,7 @@
 from millrace.runtime.context import RuntimeContext
 from millrace.runtime.operators.base import BadRecord, ErrorPolicy
 
+from .async_retry import AsyncFunctionDescriptor, AsyncRetryPredicate, AsyncRetryStrategy
 from .base import (
     AggregateFunction,
     AsyncFunction,
@@ -47,6 +48,9 @@ RichSourceFunction = SourceFunction
 __all__ = [
     "AggregateFunction",
     "AsyncFunction",
+    "AsyncFunctionDescriptor",
+    "AsyncRetryPredicate",
+    "AsyncRetryStrategy",
     "BadRecord",
     "BaseBroadcastProcessFunction",
     "BroadcastProcessFunction",

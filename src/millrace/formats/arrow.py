@@ -115,10 +115,18 @@ def _plain_column(batch: pa.RecordBatch, field: pa.Field) -> list[Any]:
         raise DecodingError(f"there is no column {field.name!r} among {', '.join(batch.schema.names)}")
     column = batch.column(field.name)
     try:
-        values: list[Any] = column.cast(field.type).to_pylist(maps_as_pydicts="strict")
+        return _python_values(column.cast(field.type))
     except (pa.ArrowException, ValueError, KeyError) as error:
         raise DecodingError(f"the column {field.name!r} is {column.type} and not {field.type}: {error}") from error
-    return values
+
+
+def _python_values(column: pa.Array) -> list[Any]:
+    """The column as a list. What numpy has, too, goes through it: several times as quick as Arrow's scalars."""
+    kind = column.type
+    quick = pa.types.is_integer(kind) or pa.types.is_floating(kind)
+    if (quick and not column.null_count) or pa.types.is_string(kind) or pa.types.is_binary(kind):
+        return column.to_numpy(zero_copy_only=False).tolist()  # type: ignore[no-any-return]
+    return column.to_pylist(maps_as_pydicts="strict")  # type: ignore[no-any-return]
 
 
 def _decimal_to_plain(value: Decimal) -> Decimal:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import pickle
+import sys
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from decimal import Decimal
@@ -490,3 +491,9 @@ def test_files_of_json_lines() -> None:
     content = written(LineWriterFactory(writing, ".json"), [("a", 1), ("b", 2)])
     assert content == b'{"name":"a","age":1}\n{"name":"b","age":2}\n'
     assert read_all(LineFormat(JSON), content + b"\n", skip=1) == [["b", 2]]
+
+
+def test_avro_without_its_package_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "fastavro", None)
+    with pytest.raises(ProgramError, match=r"pip install 'millrace\[avro\]'"):
+        AvroRowSerializationSchema(type_info=PERSON)

@@ -136,10 +136,9 @@ class CallPool:
             self.fail(UserCodeError.wrap(error, self._function, call.value))
         except BaseException as error:  # The task is being cancelled: asyncio would keep that to itself.
             self.fail(error)
-        if self._dropping:
-            return
         task = asyncio.current_task()
-        assert task is not None
+        if task not in self._tasks:  # It was given up, and has taken its time to notice: its answer does not count.
+            return
         self._tasks.discard(task)
         call.group.finish(call)
         self._fill()

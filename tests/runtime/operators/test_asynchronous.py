@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from millrace.common import ProgramError, Time
+from millrace.common import ProgramError, Time, WatermarkStrategy
 from millrace.common.errors import JobExecutionError
 from millrace.datastream import (
     AsyncDataStream,
@@ -18,13 +18,16 @@ from millrace.datastream import (
     OutputTag,
     StreamExecutionEnvironment,
 )
+from millrace.datastream.async_data_stream import wait_as_described
 from millrace.datastream.async_retry_predicates import (
     empty_result_predicate,
     exception_type_predicate,
     has_exception_predicate,
 )
 from millrace.datastream.functions import AsyncFunctionDescriptor
-from millrace.testing import InProcessExecutor, OneInputHarness
+from millrace.runtime import call_pool
+from millrace.runtime.operators.asynchronous import AsyncOperator
+from millrace.testing import EpochSource, Faults, InProcessExecutor, OneInputHarness
 
 ORDERED, UNORDERED = AsyncFunctionDescriptor.OutputMode.ORDERED, AsyncFunctionDescriptor.OutputMode.UNORDERED
 BOTH = pytest.mark.parametrize("mode", [ORDERED, UNORDERED])
@@ -432,3 +435,48 @@ def test_mistakes_are_seen_when_the_program_is_built(changed: dict[str, Any], me
 def test_strategies_that_make_no_sense_are_refused(make: Any) -> None:
     with pytest.raises(ProgramError, match="must be at least"):
         make()
+
+
+@BOTH
+@pytest.mark.parametrize("seed", range(5))
+def test_tasks_that_fail_and_are_run_again_give_each_result_once(mode: Any, seed: int) -> None:
+    async def ask(value: int) -> list[int]:
+        await asyncio.sleep(0.001 * (value % 3))
+        return [value]
+
+    faults = Faults(share=0.3, seed=seed)
+    env = StreamExecutionEnvironment.create_with_executor(InProcessExecutor(faults=faults)).set_parallelism(2)
+    source = EpochSource([list(range(start, start + 50)) for start in range(0, 200, 50)])
+    numbers = env.from_source(source, WatermarkStrategy.no_watermarks(), "numbers").rebalance()
+    settings = AsyncFunctionDescriptor(ask, Time.seconds(5), 7, AsyncRetryStrategy.no_restart(), mode)
+    answers = wait_as_described(numbers, settings).key_by(lambda value: value % 2)
+    assert sorted(answers.map(lambda value: value).execute_and_collect()) == list(range(200))
+
+
+def test_a_call_that_was_given_up_and_answers_later_does_not_count() -> None:
+    class Stubborn(AsyncFunction[int, int]):
+        def open(self, runtime_context: Any) -> None:
+            self.calls = 0
+
+        async def async_invoke(self, value: int) -> list[int]:
+            self.calls += 1
+            if self.calls > 1:
+                await asyncio.sleep(0.05)
+                return [value]
+            while True:
+                try:
+                    await asyncio.sleep(0.02)
+                    raise ValueError("too late")
+                except asyncio.CancelledError:
+                    continue
+
+    with harness(Stubborn()) as one:
+        one.push(1)
+        operator = next(iter(one._subtask.operators.values()))
+        assert isinstance(operator, AsyncOperator)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(call_pool, "_FAREWELL_SECONDS", 0.0)
+            operator.begin()  # As the next attempt does.
+        one.push(2)
+        one.end_epoch()
+        assert one.output == [2]

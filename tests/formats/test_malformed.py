@@ -336,6 +336,22 @@ def test_a_csv_file_with_header_comments_and_line_breaks_in_quotes() -> None:
         read_all(strict, content)
 
 
+def test_bad_lines_of_a_file_are_told_of_and_keep_their_place() -> None:
+    schema = CsvSchema.builder().add_string_column("name").add_number_column("age").build()
+    for reader, content in (
+        (CsvReaderFormat.for_schema(schema), b"a,1\nb\n\nc,x\nd,4\n"),
+        (LineFormat(JSON), b'{"name":"a"}\n{\n\n[]\n{"name":"d"}\n'),
+    ):
+        bad: list[Any] = []
+        [records] = reader.read(io.BytesIO(content), 0, lambda record, error, bad=bad: bad.append(record))
+        assert [record and record.name for record in records] == ["a", None, None, "d"]
+        assert bad in ([["b"], ["c", "x"]], [b"{", b"[]"])
+        [records] = reader.read(io.BytesIO(content), 3, lambda record, error: pytest.fail("told of already"))
+        assert [record.name for record in records] == ["d"]
+        with pytest.raises(DecodingError):
+            list(reader.read(io.BytesIO(content)))
+
+
 def test_a_schema_of_columns() -> None:
     base = CsvSchema.builder().add_boolean_column("ok").add_array_column("tags", "/").build()
     builder = CsvSchema.builder().add_columns_from(base).set_array_element_separator("/").set_skip_first_data_row()

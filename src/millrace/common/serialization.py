@@ -27,7 +27,7 @@ __all__ = [
 OnError: TypeAlias = Callable[[int, Exception], object]
 
 
-def _one_or_all(
+def one_or_all(
     items: Sequence[Any], convert: Callable[[Sequence[Any]], list[Any]], on_error: OnError | None
 ) -> list[Any]:
     """All at once; only if that fails one by one, to see which it is."""
@@ -63,7 +63,7 @@ class SerializationSchema(ABC):
         A record that cannot be written raises; with `on_error(index, error)` that is called instead, and None stands
         in the record's place.
         """
-        return _one_or_all(elements, self._serialize_all, on_error)
+        return one_or_all(elements, self._serialize_all, on_error)
 
     def _serialize_all(self, elements: Sequence[Any]) -> list[Any]:
         """The bytes of many records, or an exception; here one may be quicker than one by one."""
@@ -90,7 +90,7 @@ class DeserializationSchema(ABC):
         >>> SimpleStringSchema().deserialize_batch([b"a", b"\\xff"], lambda index, error: bad.append(index)), bad
         (['a', None], [1])
         """
-        return _one_or_all(messages, self._deserialize_all, on_error)
+        return one_or_all(messages, self._deserialize_all, on_error)
 
     def _deserialize_all(self, messages: Sequence[bytes]) -> list[Any]:
         """The records of many messages, or an exception; here one may be quicker than one by one."""

@@ -36,7 +36,7 @@ from millrace.common.typeinfo import (
 
 from .arrow import _decimal_to_plain, _instant_to_plain, instant_from_datetime, utc_datetime, utc_time
 from .avro_schema import type_from_avro, without_logical_strings
-from .files import FileFormat, FileWriter, FileWriterFactory, after
+from .files import FileFormat, FileWriter, FileWriterFactory, OnBadRecord, after
 from .plans import Dialect, Field, Plan, dicts_of, each, nullable, record_shape
 
 __all__ = ["AvroCodec", "AvroFileFormat", "AvroWriterFactory", "fastavro"]
@@ -226,7 +226,9 @@ class AvroFileFormat(FileFormat):
     def get_produced_type(self) -> TypeInformation:
         return self._codec.type_info
 
-    def read(self, stream: BinaryIO, skip: int = 0) -> Iterator[list[Any]]:
+    def read(
+        self, stream: BinaryIO, skip: int = 0, on_error: OnBadRecord | None = None
+    ) -> Iterator[list[Any]]:
         return after(self._batches(stream), skip)
 
     def _batches(self, stream: BinaryIO) -> Iterator[list[Any]]:

@@ -12,7 +12,7 @@ from millrace.common.errors import DecodingError
 from millrace.common.typeinfo import TypeInformation
 
 from .arrow import ArrowCodec
-from .files import FileFormat, FileWriter, FileWriterFactory, after
+from .files import FileFormat, FileWriter, FileWriterFactory, OnBadRecord, after
 
 __all__ = ["OrcFileFormat", "OrcWriterFactory", "ParquetFileFormat", "ParquetWriterFactory"]
 
@@ -32,7 +32,9 @@ class _ColumnarFormat(FileFormat):
     def get_produced_type(self) -> TypeInformation:
         return self._codec.type_info
 
-    def read(self, stream: BinaryIO, skip: int = 0) -> Iterator[list[Any]]:
+    def read(
+        self, stream: BinaryIO, skip: int = 0, on_error: OnBadRecord | None = None
+    ) -> Iterator[list[Any]]:
         try:
             yield from after(map(self._codec.from_batch, self._batches(stream)), skip)
         except _NO_FILE as error:

@@ -22,10 +22,12 @@ from dataclasses import dataclass
 from datetime import date, datetime, time
 from decimal import Decimal, DecimalException
 from enum import Flag
+from itertools import islice
 from math import isfinite
 from typing import Any, BinaryIO
 
 from millrace.common.errors import DecodingError, TypeMismatchError
+from millrace.common.serialization import one_or_all
 from millrace.common.typeinfo import (
     BasicType,
     BasicTypeInfo,
@@ -38,7 +40,7 @@ from millrace.common.typeinfo import (
 )
 from millrace.common.typeinfo._base import Column
 
-from .files import FileFormat, FileWriter, FileWriterFactory, after
+from .files import FileFormat, FileWriter, FileWriterFactory, OnBadRecord, telling
 from .json import _named, instant_from_text, instant_to_text
 from .plans import Dialect, Field, Plan, each, nullable, record_shape
 
@@ -316,16 +318,23 @@ class CsvFileFormat(FileFormat):
     def get_produced_type(self) -> TypeInformation:
         return self._codec.type_info
 
-    def read(self, stream: BinaryIO, skip: int = 0) -> Iterator[list[Any]]:
+    def read(
+        self, stream: BinaryIO, skip: int = 0, on_error: OnBadRecord | None = None
+    ) -> Iterator[list[Any]]:
         text = io.TextIOWrapper(stream, encoding="utf-8", newline="")
         try:
-            yield from after(self._batches(text), skip)
+            rows = islice(self._rows(text), skip, None)
+            while batch := list(islice(rows, _BATCH)):
+                yield one_or_all(batch, self._to_records, telling(batch, on_error))
         except (csv.Error, UnicodeDecodeError) as error:
             raise DecodingError(f"a file is no CSV file: {error}") from error
         finally:
             text.detach()  # The stream is the caller's to close.
 
-    def _batches(self, text: Iterable[str]) -> Iterator[list[Any]]:
+    def _to_records(self, rows: Sequence[Any]) -> list[Any]:
+        return self._codec.to_records(list(rows))
+
+    def _rows(self, text: Iterable[str]) -> Iterator[list[str]]:
         options = self._codec.options
         if options.allow_comments:
             text = (line for line in text if not line.startswith(_COMMENT))
@@ -333,14 +342,9 @@ class CsvFileFormat(FileFormat):
         order = self._order(next(rows, None)) if options.header else None
         if options.skip_first and not options.header:
             next(rows, None)
-        batch: list[list[str]] = []
-        for row in rows:
-            batch.append(row if order is None else [row[place] if place < len(row) else "" for place in order])
-            if len(batch) == _BATCH:
-                yield self._codec.to_records(batch)
-                batch = []
-        if batch:
-            yield self._codec.to_records(batch)
+        if order is None:
+            return rows
+        return ([row[place] if place < len(row) else "" for place in order] for row in rows)
 
     def _order(self, header: list[str] | None) -> list[int] | None:
         """Where the fields are in a row."""

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
-from typing import Any, BinaryIO
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, BinaryIO, TypeAlias
 
-from millrace.common.serialization import BulkWriterFactory
+from millrace.common.serialization import BulkWriterFactory, OnError
 from millrace.common.typeinfo import TypeInformation
 
-__all__ = ["FileFormat", "FileWriter", "FileWriterFactory"]
+__all__ = ["FileFormat", "FileWriter", "FileWriterFactory", "OnBadRecord"]
+
+# Told of a record that cannot be read, as the file has it, and why; `Operator.bad_record` is one.
+OnBadRecord: TypeAlias = Callable[[Any, Exception], object]
 
 
 class FileFormat(ABC):
@@ -17,8 +20,15 @@ class FileFormat(ABC):
     place in it."""
 
     @abstractmethod
-    def read(self, stream: BinaryIO, skip: int = 0) -> Iterator[list[Any]]:
-        """The file's records after the first `skip`, in lists; the stream can seek."""
+    def read(
+        self, stream: BinaryIO, skip: int = 0, on_error: OnBadRecord | None = None
+    ) -> Iterator[list[Any]]:
+        """The file's records after the first `skip`, in lists; the stream can seek.
+
+        In the place of a record that is left out stands None, and it counts as one. Formats of lines tell `on_error`
+        of a record that cannot be read, and leave it out; without `on_error` it raises. Of other formats a file is
+        right as a whole, or raises.
+        """
 
     @abstractmethod
     def get_produced_type(self) -> TypeInformation: ...
@@ -60,3 +70,8 @@ def after(batches: Iterator[list[Any]], skip: int) -> Iterator[list[Any]]:
         if skip < len(batch):
             yield batch[skip:]
         skip = max(0, skip - len(batch))
+
+
+def telling(items: Sequence[Any], on_error: OnBadRecord | None) -> OnError | None:
+    """Tells of a record where a place in a batch is told."""
+    return None if on_error is None else lambda index, error: on_error(items[index], error)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Any, BinaryIO
 
 from millrace.common.serialization import DeserializationSchema, SerializationSchema
 from millrace.common.typeinfo import TypeInformation
 
-from .files import FileFormat, FileWriter, FileWriterFactory, after
+from .files import FileFormat, FileWriter, FileWriterFactory, OnBadRecord, telling
 
 __all__ = ["LineFormat", "LineWriterFactory"]
 
@@ -31,15 +31,13 @@ class LineFormat(FileFormat):
     def get_produced_type(self) -> TypeInformation:
         return self._schema.get_produced_type()
 
-    def read(self, stream: BinaryIO, skip: int = 0) -> Iterator[list[Any]]:
-        return after(self._batches(stream), skip)
-
-    def _batches(self, stream: Iterable[bytes]) -> Iterator[list[Any]]:
-        lines = iter(stream)
-        while taken := list(islice(lines, _BATCH)):
-            messages = [message for line in taken if (message := line.rstrip(b"\r\n"))]
-            records = self._schema.deserialize_batch(messages)
-            yield [record for record in records if record is not None]
+    def read(
+        self, stream: BinaryIO, skip: int = 0, on_error: OnBadRecord | None = None
+    ) -> Iterator[list[Any]]:
+        lines = filter(None, (line.rstrip(b"\r\n") for line in stream))
+        messages = islice(lines, skip, None)
+        while batch := list(islice(messages, _BATCH)):
+            yield self._schema.deserialize_batch(batch, telling(batch, on_error))
 
 
 class LineWriterFactory(FileWriterFactory):

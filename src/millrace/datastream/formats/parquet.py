@@ -7,7 +7,7 @@ from typing import Any, BinaryIO
 
 from millrace.common.typeinfo import TypeInformation, Types
 from millrace.formats.columnar import ParquetFileFormat, ParquetWriterFactory
-from millrace.formats.files import FileFormat, FileWriterFactory
+from millrace.formats.files import FileFormat, FileWriterFactory, OnBadRecord
 
 from .avro import AvroSchema
 
@@ -67,8 +67,10 @@ class _GenericRecords(FileFormat):
     def __init__(self, rows: FileFormat) -> None:
         self._rows = rows
 
-    def read(self, stream: BinaryIO, skip: int = 0) -> Iterator[list[Any]]:
-        for rows in self._rows.read(stream, skip):
+    def read(
+        self, stream: BinaryIO, skip: int = 0, on_error: OnBadRecord | None = None
+    ) -> Iterator[list[Any]]:
+        for rows in self._rows.read(stream, skip, on_error):
             yield [row.as_dict(recursive=True) for row in rows]
 
     def get_produced_type(self) -> TypeInformation:

@@ -2,6 +2,7 @@
 
 import doctest
 import re
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -131,3 +132,36 @@ def test_the_patterns_in_the_document_about_patterns_find_what_it_says() -> None
     test = doctest.DocTestParser().get_doctest(session, {}, "patterns.md", "patterns.md", 0)
     assert len(test.examples) > 20
     assert doctest.DocTestRunner().run(test).failed == 0
+
+
+def test_the_program_and_the_test_in_the_document_about_asynchronous_calls_run(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    from millrace.datastream._defaults import EnvironmentDefaults, use_environment_defaults
+    from millrace.testing import InProcessExecutor
+
+    names: dict[str, object] = {"__name__": __name__}
+    with use_environment_defaults(EnvironmentDefaults(make_executor=InProcessExecutor)):
+        for block in blocks("async-io.md", "python"):
+            exec(block, names)
+    printed = capsys.readouterr().out
+    assert "2: grace" in printed
+    assert "1: ada" in printed
+
+
+def test_the_program_in_the_document_about_formats_reads_what_it_can_and_shows_the_rest(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from types import ModuleType
+
+    from millrace.datastream._defaults import EnvironmentDefaults, use_environment_defaults
+    from millrace.testing import InProcessExecutor
+
+    module = ModuleType("formats_program")
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    [program] = blocks("formats.md", "python")
+    with use_environment_defaults(EnvironmentDefaults(make_executor=InProcessExecutor)):
+        exec(program, module.__dict__)
+    printed = capsys.readouterr().out
+    assert '{"sensor":"a","value":21.5,"unit":"°C"}' in printed
+    assert "not the JSON of its type" in printed

@@ -47,7 +47,8 @@ class OneInputHarness(_OneInput):
     """Runs what `stream.map`, `filter`, `flat_map`, `process`, `add_sink`, `sink_to` or
     `assign_timestamps_and_watermarks` runs.
 
-    A bare callable is taken for one of `map`; `method="filter"` (or another of the stream's methods) says otherwise.
+    A bare callable is taken for one of `map`; `method="filter"` (or another of the stream's methods) says otherwise. An
+    `AsyncFunctionDescriptor` runs what `AsyncDataStream` runs.
 
     >>> from millrace.datastream import ProcessFunction
     >>> class Positive(ProcessFunction):

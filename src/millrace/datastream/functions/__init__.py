@@ -3,6 +3,7 @@
 from millrace.runtime.context import RuntimeContext
 from millrace.runtime.operators.base import BadRecord, ErrorPolicy
 
+from .async_retry import AsyncFunctionDescriptor, AsyncRetryPredicate, AsyncRetryStrategy
 from .base import (
     AggregateFunction,
     AsyncFunction,
@@ -60,6 +61,9 @@ __all__ = [
     "AggregateFunction",
     "AllWindowFunction",
     "AsyncFunction",
+    "AsyncFunctionDescriptor",
+    "AsyncRetryPredicate",
+    "AsyncRetryStrategy",
     "BadRecord",
     "BaseBroadcastProcessFunction",
     "BroadcastProcessFunction",

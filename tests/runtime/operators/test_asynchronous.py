@@ -412,7 +412,7 @@ async def generator(value: int) -> Any:
         ({"capacity": 0}, "must be at least 1"),
         ({"async_function": plain}, "cannot be awaited"),
         ({"async_function": generator}, "cannot be awaited"),
-        ({"async_function": 5}, "takes a AsyncFunction or a callable"),
+        ({"async_function": 5}, "takes an AsyncFunction or a callable"),
         ({"async_function": Failing}, "instead of an instance"),
         ({"data_stream": [1]}, "takes a DataStream"),
         ({"async_retry_strategy": 3}, "takes an AsyncRetryStrategy"),

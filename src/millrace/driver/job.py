@@ -16,6 +16,7 @@ from millrace.common.job_execution_result import JobExecutionResult
 from millrace.common.job_id import JobID
 from millrace.common.job_status import JobStatus
 from millrace.driver.checkpointer import Checkpointer
+from millrace.driver.committing import Committers
 from millrace.driver.coordinator import Coordinator, EpochRejectedError, EpochResult
 from millrace.driver.delivery import Delivery
 from millrace.driver.home import JobHome, OwnerChangedError
@@ -78,7 +79,10 @@ class JobRun(JobClient):
         self.checkpointer = checkpointer
         self._strategy = restart_strategy_of(options.restart_strategy, checkpointing=checkpointer is not None)
         self._restarts: list[JobRestart] = []
-        self._delivery = Delivery(plan, options)
+        committers = Committers(
+            plan, self.job_id.to_hex_string(), home.directory, options.configuration, self.cancelled.wait
+        )
+        self._delivery = Delivery(plan, options, committers)
         self._began_from = began_from
         queryable = queryable_options_from(options.configuration)
         self.queryable_state = None if queryable is None else QueryableStateServer(queryable)
@@ -120,6 +124,7 @@ class JobRun(JobClient):
         self.status = JobStatus.RUNNING
         try:
             self._commit()  # what a crash between manifest and commit has left
+            self._clean_up()
             if not self.coordinator.state.final:
                 loop(self)
         except BaseException as raised:
@@ -189,8 +194,12 @@ class JobRun(JobClient):
         self.savepoints.close(error)
         cancelled = isinstance(error, JobCancelledError)
         status = JobStatus.FINISHED if error is None else JobStatus.CANCELED if cancelled else JobStatus.FAILED
+        keep = self._keeps_files(status)
         try:
-            self.home.close(status.name, keep=self._keeps_files(status))
+            if not keep:
+                self._clean_up()
+            self._delivery.close()
+            self.home.close(status.name, keep=keep)
         finally:
             self._tell_the_end(status, error)
 
@@ -305,6 +314,14 @@ class JobRun(JobClient):
     def _commit(self) -> None:
         self._delivery.commit(self.coordinator.state.committables)
         self.coordinator.state = replace(self.coordinator.state, committables={})
+
+    def _clean_up(self) -> None:
+        """What earlier attempts have staged goes, unless another driver's attempt may have staged it."""
+        try:
+            self.home.check_owner()
+        except OwnerChangedError:
+            return
+        self._delivery.clean_up()
 
     def _tell_of_the_last_checkpoint(self) -> None:
         """An epoch that reads nothing, for the sake of the functions that listen."""

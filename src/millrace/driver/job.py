@@ -6,6 +6,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any
 
@@ -134,7 +135,7 @@ class JobRun(JobClient):
             closing = self.runner.close()
             if closing and error is None:
                 error = JobExecutionError("Closing the job's functions failed.", traceback_text="\n".join(closing))
-        except Exception as raised:
+        except BaseException as raised:
             error = error or raised
         return error
 
@@ -195,13 +196,15 @@ class JobRun(JobClient):
         cancelled = isinstance(error, JobCancelledError)
         status = JobStatus.FINISHED if error is None else JobStatus.CANCELED if cancelled else JobStatus.FAILED
         keep = self._keeps_files(status)
-        try:
-            if not keep:
-                self._clean_up()
-            self._delivery.close()
-            self.home.close(status.name, keep=keep)
-        finally:
-            self._tell_the_end(status, error)
+        with ExitStack() as closing:  # whatever goes wrong, to the end
+            closing.callback(self._tell_the_end, status, error)
+            closing.callback(self.home.close, status.name, keep)
+            self._close_sinks(keep)
+
+    def _close_sinks(self, keep: bool) -> None:
+        if not keep:
+            self._clean_up()
+        self._delivery.close()
 
     def _tell_the_end(self, status: JobStatus, error: BaseException | None) -> None:
         self.status = status

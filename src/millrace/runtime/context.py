@@ -148,6 +148,10 @@ class RuntimeContext:
         """Number of the epoch in progress, and of the checkpoint that may end it."""
         return self._context.epoch
 
+    def get_processing_time(self) -> int:
+        """The epoch's processing time, in milliseconds."""
+        return self._context.processing_time
+
     def get_checkpoint_directory(self) -> str:
         """Where the files of the job are: its directory below the checkpoint directory, or a temporary one."""
         return self._settings.directory

@@ -123,7 +123,7 @@ class SinkOperator(Operator):
 
     def process(self, batch: Batch, side: int) -> None:
         write_all = getattr(self._writer, "write_all", None)
-        if write_all is None:
+        if write_all is None or self.policy.action != "fail":
             write_each(self, self._writer.write, self._context, batch)
             return
         try:

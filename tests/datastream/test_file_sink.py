@@ -7,6 +7,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import pyarrow.fs
 import pyarrow.orc
 import pyarrow.parquet
 import pytest
@@ -23,10 +24,13 @@ from millrace.datastream.connectors.file_system import (
     FileCompactor,
     FileCompactStrategy,
     FileSink,
+    FileSource,
     OutputFileConfig,
     RollingPolicy,
+    StreamFormat,
 )
 from millrace.datastream.connectors.file_system._policies import python_format
+from millrace.datastream.connectors.file_system._storage import ArrowStorage, intercept_storage
 from millrace.datastream.connectors.file_system._writer import staging_folder
 from millrace.testing.crashes import Crash, Crashes
 
@@ -350,3 +354,34 @@ def test_whatever_is_written_is_there_once(
     made = committer(sink)
     made.clean_up()
     assert content(directory) == sorted(str(value) for values in epochs for value in values)
+
+
+# --- other file systems ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("compacts", [False, True])
+def test_files_of_a_file_system_of_arrow(tmp_path: Path, compacts: bool) -> None:
+    """The one of local files stands for those of HDFS and object stores."""
+    arrow = ArrowStorage(pyarrow.fs.LocalFileSystem())
+    builder = lines(tmp_path / "out")
+    sink = (builder.enable_compact(MERGE) if compacts else builder).build()
+    with intercept_storage(lambda _: arrow):
+        epoch(writer(sink), "of an attempt that failed")
+        staged = [*epoch(writer(sink), 1, 2), *epoch(writer(sink), 3)]
+        made = committer(sink)
+        for _ in range(2):
+            made.commit(staged)
+        made.clean_up()
+        source = FileSource.for_record_stream_format(StreamFormat.text_line_format(), str(tmp_path / "out")).build()
+        end = source.latest_offset(source.initial_offset(), 0)
+        shares = source.plan(source.initial_offset(), end, 1)
+        read = [line for split in shares[0] for chunk in source.read(split) for line in chunk.values]
+    assert sorted(read) == content(tmp_path / "out") == ["1", "2", "3"]
+    assert not (tmp_path / "out" / ".staging").exists()
+    with pytest.raises(FileNotFoundError):
+        arrow.rename(str(tmp_path / "nothing"), str(tmp_path / "a"))
+
+
+def test_messages_name_a_place_without_its_credentials() -> None:
+    sink = FileSink.for_row_format("s3://key:secret@bucket/out?region=x", Encoder.simple_string_encoder()).build()
+    assert committer(sink).describe() == "files in s3://bucket/out"

@@ -114,6 +114,22 @@ def test_what_was_staged_and_lost_is_an_error_that_names_the_directory(tmp_path:
         committer(sink).commit(staged)
 
 
+@pytest.mark.parametrize("compacts", [False, True])
+def test_what_another_job_made_visible_before_it_ended_may_be_gone(tmp_path: Path, compacts: bool) -> None:
+    """A job that goes on from a savepoint commits once more what the job before it committed."""
+    sink = (lines(tmp_path).enable_compact(MERGE) if compacts else lines(tmp_path)).build()
+    staged = [*epoch(writer(sink), 1), *epoch(writer(sink), 2)]
+    committer(sink).commit(staged)
+    for file in visible(tmp_path):
+        file.unlink()
+    with pytest.raises(MillraceError, match="is gone"):
+        committer(sink).commit(staged)
+    other = sink.create_committer()
+    other.open(CommitterContext("another", "test", "sink", "", ""))
+    other.commit(staged)
+    assert visible(tmp_path) == []
+
+
 def test_what_attempts_left_over_is_removed_and_the_files_stay(tmp_path: Path) -> None:
     sink = lines(tmp_path).build()
     epoch(writer(sink), "of an attempt that failed")

@@ -202,7 +202,8 @@ class JobRun(JobClient):
             self._close_sinks(keep)
 
     def _close_sinks(self, keep: bool) -> None:
-        if not keep:
+        # What could not be committed may stand in a savepoint.
+        if not keep and not self.coordinator.state.committables:
             self._clean_up()
         self._delivery.close()
 

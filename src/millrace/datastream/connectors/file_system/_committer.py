@@ -66,13 +66,21 @@ class FileCommitter(Committer):
             self._storage.rename(self._full(part["staged"]), self._full(part["final"]))
         except FileNotFoundError:
             if not self._is_visible(part):
-                raise self._lost(part) from None
+                self._miss(part)
 
     def _is_visible(self, part: Part) -> bool:
-        return self._storage.info(self._full(part["final"])) is not None
+        return self._exists(part["final"])
 
-    def _lost(self, part: Part) -> StagedFileLostError:
-        return StagedFileLostError(
+    def _exists(self, path: str) -> bool:
+        return self._storage.info(self._full(path)) is not None
+
+    def _miss(self, part: Part) -> None:
+        """A file is neither staged nor visible. Where another job has staged it, that job has also made it visible,
+        before it ended, and somebody has taken it away since."""
+        if not part["staged"].startswith(f"{self._folder}/"):
+            _LOG.warning("%s of %s was committed by another job, and is gone", part["final"], self.describe())
+            return
+        raise StagedFileLostError(
             f"The file {part['staged']} of {self.describe()} is gone, and {part['final']} is not there either.",
             action="Leave finished files where they are until the next checkpoint, and .staging to Millrace. To go on "
             "without the file's records, put an empty file in its place.",
@@ -106,9 +114,13 @@ class FileCommitter(Committer):
                 self._publish(part)
             return
         final = self._merged_name(parts)
-        if self._storage.info(self._full(final)) is None:
-            staged = self._write_merged(parts)
-            self._storage.rename(staged, self._full(final))
+        if not self._exists(final):
+            there = [part for part in parts if self._exists(part["staged"])]
+            for part in parts:
+                if part not in there:
+                    self._miss(part)
+            if there:
+                self._storage.rename(self._write_merged(there), self._full(final))
         for part in parts:
             self._storage.delete(self._full(part["staged"]))
 
@@ -122,18 +134,12 @@ class FileCommitter(Committer):
         assert self._settings.compactor is not None
         staged = self._full(f"{parts[0]['staged']}-{uuid.uuid4().hex}.merged")
         with contextlib.ExitStack() as opened:
-            inputs = [opened.enter_context(self._open(part)) for part in parts]
+            inputs = [opened.enter_context(self._storage.open(self._full(part["staged"]))) for part in parts]
             stream = self._storage.create(staged)
             opened.callback(stream.close)
             self._settings.compactor.compact(inputs, stream)
             self._storage.finish(stream)
         return staged
-
-    def _open(self, part: Part) -> Any:
-        try:
-            return self._storage.open(self._full(part["staged"]))
-        except FileNotFoundError:
-            raise self._lost(part) from None
 
     # --- what is left over --------------------------------------------------------------------------------------
 

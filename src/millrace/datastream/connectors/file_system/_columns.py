@@ -6,13 +6,14 @@ import importlib
 from collections.abc import Iterator
 from typing import Any
 
-from millrace.common.errors import ConfigurationError, DecodingError, ProgramError
+from millrace.common.errors import ConfigurationError, DecodingError
 from millrace.common.typeinfo import TypeInformation
 from millrace.common.types import make_row
 from millrace.runtime.sources.base import CHUNK_RECORDS
 from millrace.state.arrow import shape_of
 
 from ._formats import BulkFormat, Extent, InputFile, StreamFormat, in_lists
+from ._table import TableType
 
 
 class _Records:
@@ -20,31 +21,17 @@ class _Records:
 
     def __init__(self, type_info: TypeInformation | None) -> None:
         self.type = type_info
-        if type_info is not None:
-            _ = self.schema
-
-    @property
-    def schema(self) -> Any:
-        """The Arrow schema of the type."""
-        import pyarrow as pa
-
-        kind = shape_of(self.type).type
-        if kind is None or not pa.types.is_struct(kind):
-            raise ProgramError(
-                f"{self.type!r} has no columns.",
-                action="Give a ROW with names, a TUPLE or a DATACLASS, with a type for each field.",
-            )
-        return pa.schema(list(kind))
+        self._table = None if type_info is None else TableType(type_info)
 
     @property
     def columns(self) -> list[str] | None:
         """The columns to read, or None for all."""
-        return None if self.type is None else list(self.schema.names)
+        return None if self._table is None else self._table.names
 
     def of_batch(self, batch: Any) -> list[Any]:
         """The records of an Arrow batch or table."""
-        if self.type is not None:
-            return self.of_dicts(batch.to_pylist())
+        if self._table is not None:
+            return self._table.records(batch)
         names = tuple(batch.schema.names)
         columns = [column.to_pylist() for column in batch.columns]
         return [make_row(list(values), names) for values in zip(*columns, strict=True)]
@@ -145,6 +132,7 @@ class CsvFormat(StreamFormat):
 
     def __init__(self, type_info: TypeInformation, delimiter: str, skip_header: bool) -> None:
         self._records = _Records(type_info)
+        self._schema = TableType(type_info).schema
         self._delimiter = delimiter
         self._skip_header = skip_header
 
@@ -155,7 +143,7 @@ class CsvFormat(StreamFormat):
         import pyarrow as pa
         from pyarrow import csv
 
-        schema = self._records.schema
+        schema = self._schema
         parse = csv.ParseOptions(delimiter=self._delimiter, newlines_in_values=True)
         names = csv.ReadOptions(column_names=schema.names, skip_rows=int(self._skip_header))
         convert = csv.ConvertOptions(

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from millrace.common.errors import ConfigurationError, ProgramError
+from millrace.common.errors import ConfigurationError
 from millrace.common.serialization import BulkWriter, BulkWriterFactory, Encoder, SerializationSchema
 from millrace.common.typeinfo import TypeInformation
-from millrace.state.arrow import shape_of, to_arrow
+
+from ._table import TableType
 
 __all__ = ["ColumnarWriterFactory", "SchemaEncoder"]
 
@@ -105,25 +106,15 @@ class ColumnarWriterFactory(BulkWriterFactory):
     ) -> None:
         if file_format not in _FORMATS:
             raise ConfigurationError(f"{file_format!r} is no columnar format", action="Use 'parquet' or 'orc'.")
-        self._type = type_info
+        self._type = TableType(type_info)
         self._format = file_format
         self._compression = compression
         self._rows_per_group = rows_per_group
-        _ = self.schema
 
     @property
     def schema(self) -> Any:
         """The Arrow schema of the files."""
-        import pyarrow as pa
-
-        kind = shape_of(self._type).type
-        if kind is None or not pa.types.is_struct(kind):
-            raise ProgramError(
-                f"{self._type!r} has no columns.",
-                action="Declare the records as Types.ROW_NAMED(...), Types.TUPLE(...) or Types.DATACLASS(...), "
-                "with a type for each field.",
-            )
-        return pa.schema(list(kind))
+        return self._type.schema
 
     def create(self, stream: Any) -> BulkWriter:
         return _ColumnarFile(self._type, self._rows_per_group, self._open(stream))
@@ -139,9 +130,8 @@ class ColumnarWriterFactory(BulkWriterFactory):
 
 
 class _ColumnarFile:
-    def __init__(self, type_info: TypeInformation, rows_per_group: int, writer: Any) -> None:
-        self._type = type_info
-        self._shape = shape_of(type_info)
+    def __init__(self, table_type: TableType, rows_per_group: int, writer: Any) -> None:
+        self._type = table_type
         self._rows_per_group = rows_per_group
         self._writer = writer
         self._rows: list[Any] = []
@@ -151,15 +141,13 @@ class _ColumnarFile:
 
     def add_elements(self, elements: Iterable[Any]) -> None:
         """Many at once; coerced here, where the error can name the record."""
-        self._rows += self._type.coerce_batch(list(elements))
+        self._rows += self._type.type.coerce_batch(list(elements))
         if len(self._rows) >= self._rows_per_group:
             self._write()
 
     def _write(self) -> None:
-        import pyarrow as pa
-
         rows, self._rows = self._rows, []
-        self._writer.write(pa.Table.from_struct_array(to_arrow(self._shape, rows)))
+        self._writer.write(self._type.table(rows))
 
     def finish(self) -> None:
         if self._rows:

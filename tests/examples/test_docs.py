@@ -165,3 +165,21 @@ def test_the_program_in_the_document_about_formats_reads_what_it_can_and_shows_t
     printed = capsys.readouterr().out
     assert '{"sensor":"a","value":21.5,"unit":"°C"}' in printed
     assert "not the JSON of its type" in printed
+
+
+CONNECTORS = blocks("connectors.md", "python")
+
+
+@pytest.mark.parametrize("number", range(len(CONNECTORS)))
+def test_the_programs_in_the_document_about_connectors_print_what_it_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], number: int
+) -> None:
+    from millrace.datastream._defaults import EnvironmentDefaults, use_environment_defaults
+    from millrace.testing import InProcessExecutor
+
+    monkeypatch.chdir(tmp_path)
+    with use_environment_defaults(EnvironmentDefaults(make_executor=InProcessExecutor)):
+        exec(CONNECTORS[number], {"__name__": __name__})
+    document = (DOCS / "connectors.md").read_text(encoding="utf-8")
+    behind = document.split(CONNECTORS[number])[1]
+    assert f"It prints `{capsys.readouterr().out.strip()}`" in behind[:200]

@@ -194,6 +194,10 @@ class _LineEncoder(Encoder):
     def encode(self, element: Any, stream: BinaryIO) -> None:
         stream.write(self._schema.serialize(f"{element}\n"))
 
+    def encode_all(self, elements: list[Any], stream: BinaryIO) -> None:
+        """Many records at once, which costs less."""
+        stream.write(self._schema.serialize("".join([f"{element}\n" for element in elements])))
+
 
 class BulkWriter(Protocol):
     """Writes a file whose records stand together, such as Parquet."""

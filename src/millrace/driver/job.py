@@ -6,6 +6,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any
 
@@ -18,6 +19,7 @@ from millrace.common.job_execution_result import JobExecutionResult
 from millrace.common.job_id import JobID
 from millrace.common.job_status import JobStatus
 from millrace.driver.checkpointer import Checkpointer
+from millrace.driver.committing import Committers
 from millrace.driver.coordinator import Coordinator, EpochRejectedError, EpochResult
 from millrace.driver.delivery import Delivery
 from millrace.driver.epoch_records import BegunEpoch, EpochRecord, failure_record, record_of
@@ -81,7 +83,10 @@ class JobRun(JobClient):
         self.checkpointer = checkpointer
         self._strategy = restart_strategy_of(options.restart_strategy, checkpointing=checkpointer is not None)
         self._restarts: list[JobRestart] = []
-        self._delivery = Delivery(plan, options)
+        committers = Committers(
+            plan, self.job_id.to_hex_string(), home.directory, options.configuration, self.cancelled.wait
+        )
+        self._delivery = Delivery(plan, options, committers)
         self._began_from = began_from
         queryable = queryable_options_from(options.configuration)
         self.queryable_state = None if queryable is None else QueryableStateServer(queryable)
@@ -124,6 +129,7 @@ class JobRun(JobClient):
         self.status = JobStatus.RUNNING
         try:
             self._commit()  # what a crash between manifest and commit has left
+            self._clean_up()
             if not self.coordinator.state.final:
                 loop(self)
         except BaseException as raised:
@@ -133,7 +139,7 @@ class JobRun(JobClient):
             closing = self.runner.close()
             if closing and error is None:
                 error = JobExecutionError("Closing the job's functions failed.", traceback_text="\n".join(closing))
-        except Exception as raised:
+        except BaseException as raised:
             error = error or raised
         return error
 
@@ -195,10 +201,17 @@ class JobRun(JobClient):
         self.savepoints.close(error)
         cancelled = isinstance(error, JobCancelledError)
         status = JobStatus.FINISHED if error is None else JobStatus.CANCELED if cancelled else JobStatus.FAILED
-        try:
-            self.home.close(status.name, keep=self._keeps_files(status))
-        finally:
-            self._tell_the_end(status, error)
+        keep = self._keeps_files(status)
+        with ExitStack() as closing:  # whatever goes wrong, to the end
+            closing.callback(self._tell_the_end, status, error)
+            closing.callback(self.home.close, status.name, keep)
+            self._close_sinks(keep)
+
+    def _close_sinks(self, keep: bool) -> None:
+        # What could not be committed may stand in a savepoint.
+        if not keep and not self.coordinator.state.committables:
+            self._clean_up()
+        self._delivery.close()
 
     def _tell_the_end(self, status: JobStatus, error: BaseException | None) -> None:
         self.status = status
@@ -337,6 +350,14 @@ class JobRun(JobClient):
     def _commit(self) -> None:
         self._delivery.commit(self.coordinator.state.committables)
         self.coordinator.state = replace(self.coordinator.state, committables={})
+
+    def _clean_up(self) -> None:
+        """What earlier attempts have staged goes, unless another driver's attempt may have staged it."""
+        try:
+            self.home.check_owner()
+        except OwnerChangedError:
+            return
+        self._delivery.clean_up()
 
     def _tell_of_the_last_checkpoint(self) -> None:
         """An epoch that reads nothing, for the sake of the functions that listen."""

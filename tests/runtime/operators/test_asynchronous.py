@@ -377,14 +377,14 @@ def test_an_asynchronous_operator_behind_another_in_one_chain() -> None:
 
 
 @BOTH
-def test_ten_thousand_calls_of_ten_milliseconds_take_less_than_a_second(mode: Any) -> None:
+def test_ten_thousand_calls_of_ten_milliseconds_overlap(mode: Any) -> None:
     with harness(after, mode, capacity=1000) as one:
         started = time.monotonic()
         for _ in range(10):
             one.push_all([10] * 1000)
         one.end_epoch()
         assert len(one.output) == 10_000
-        assert time.monotonic() - started < 1
+        assert time.monotonic() - started < 20  # One after the other they take a hundred seconds.
 
 
 def build(**changed: Any) -> None:

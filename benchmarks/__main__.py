@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import sys
 
-from benchmarks import checkpointing, keyed_sum, latency, recovery, startup, state, stateless_chain
+from benchmarks import checkpointing, file_sink, keyed_sum, latency, recovery, startup, state, stateless_chain
 
 WORKLOADS = {
     "keyed_sum": keyed_sum.run,
     "checkpointing": checkpointing.run,
+    "file_sink": file_sink.run,
     "recovery": recovery.run,
     "stateless_chain": stateless_chain.run,
     "latency": latency.run,

@@ -6,6 +6,7 @@ import sys
 
 from benchmarks import (
     checkpointing,
+    file_sink,
     interval_join,
     keyed_sum,
     latency,
@@ -19,6 +20,7 @@ from benchmarks import (
 WORKLOADS = {
     "keyed_sum": keyed_sum.run,
     "checkpointing": checkpointing.run,
+    "file_sink": file_sink.run,
     "recovery": recovery.run,
     "stateless_chain": stateless_chain.run,
     "interval_join": interval_join.run,

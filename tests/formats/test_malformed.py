@@ -46,6 +46,7 @@ from millrace.datastream.formats import (
     ParquetColumnarRowInputFormat,
     to_arrow_schema,
 )
+from millrace.formats import columnar
 from millrace.formats.lines import LineFormat, LineWriterFactory
 from millrace.runtime.operators.messages import DeserializeOperator
 from millrace.testing import InProcessExecutor, OneInputHarness
@@ -473,6 +474,24 @@ def test_files_without_records_and_files_cut_short(name: str) -> None:
             read_all(reader, bad)
     with pytest.raises(TypeMismatchError, match="field 'age'"):
         written(writers, [("a", "old")])
+
+
+@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize("skip", [0, 1, 999, 1000, 4001, 6000, 7000])
+def test_any_place_in_a_file_of_several_row_groups_can_be_gone_on_from(
+    name: str, skip: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(columnar, "_GROUP_ROWS", 1000)
+    writers, reader = FILES[name]
+    stream = io.BytesIO()
+    writer = writers.create(stream)
+    for start in range(0, 6000, 500):
+        writer.add_elements([("a", number) for number in range(start, start + 500)])
+    writer.finish()
+    stream.seek(0)
+    batches = list(reader.read(stream, skip))
+    assert [row.age for batch in batches for row in batch] == list(range(skip, 6000))
+    assert max(map(len, batches), default=0) <= 2048
 
 
 def test_columns_are_found_by_name_and_may_be_missing() -> None:

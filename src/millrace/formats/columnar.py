@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any, BinaryIO
 
 import pyarrow as pa
@@ -12,7 +13,7 @@ from millrace.common.errors import DecodingError
 from millrace.common.typeinfo import TypeInformation
 
 from .arrow import ArrowCodec
-from .files import FileFormat, FileWriter, FileWriterFactory, OnBadRecord, after
+from .files import FileFormat, FileWriter, FileWriterFactory, OnBadRecord
 
 __all__ = ["OrcFileFormat", "OrcWriterFactory", "ParquetFileFormat", "ParquetWriterFactory"]
 
@@ -36,12 +37,23 @@ class _ColumnarFormat(FileFormat):
         self, stream: BinaryIO, skip: int = 0, on_error: OnBadRecord | None = None
     ) -> Iterator[list[Any]]:
         try:
-            yield from after(map(self._codec.from_batch, self._batches(stream)), skip)
+            for rows, groups in self._groups(stream):
+                if skip >= rows:  # A place far inside a file is found without reading what is before it.
+                    skip -= rows
+                    continue
+                for batch in groups():
+                    if skip < batch.num_rows:
+                        yield self._codec.from_batch(batch.slice(skip))
+                    skip = max(0, skip - batch.num_rows)
         except _NO_FILE as error:
             raise DecodingError(f"a file is no {self.name} file of its type: {error}") from error
 
-    def _batches(self, stream: BinaryIO) -> Iterator[pa.RecordBatch]:
+    def _groups(self, stream: BinaryIO) -> Iterator[tuple[int, Callable[[], Iterator[pa.RecordBatch]]]]:
+        """How many rows each row group (or stripe) has, and what reads it."""
         raise NotImplementedError
+
+    def _wanted(self, schema: pa.Schema) -> list[str]:
+        return [name for name in self._codec.schema.names if name in schema.names]
 
 
 class ParquetFileFormat(_ColumnarFormat):
@@ -60,10 +72,12 @@ class ParquetFileFormat(_ColumnarFormat):
 
     name = "Parquet"
 
-    def _batches(self, stream: BinaryIO) -> Iterator[pa.RecordBatch]:
+    def _groups(self, stream: BinaryIO) -> Iterator[tuple[int, Callable[[], Iterator[pa.RecordBatch]]]]:
         file = parquet.ParquetFile(stream)
-        wanted = [name for name in self._codec.schema.names if name in file.schema_arrow.names]
-        return file.iter_batches(self._batch_size, columns=wanted)  # type: ignore[no-any-return]
+        wanted = self._wanted(file.schema_arrow)
+        for group in range(file.num_row_groups):
+            read = partial(file.iter_batches, self._batch_size, row_groups=[group], columns=wanted)
+            yield file.metadata.row_group(group).num_rows, read
 
 
 class OrcFileFormat(_ColumnarFormat):
@@ -71,13 +85,16 @@ class OrcFileFormat(_ColumnarFormat):
 
     name = "ORC"
 
-    def _batches(self, stream: BinaryIO) -> Iterator[pa.RecordBatch]:
+    def _groups(self, stream: BinaryIO) -> Iterator[tuple[int, Callable[[], Iterator[pa.RecordBatch]]]]:
         file = orc.ORCFile(stream)
-        wanted = [name for name in self._codec.schema.names if name in file.schema.names]
+        wanted = self._wanted(file.schema)
         for stripe in range(file.nstripes):
             found = file.read_stripe(stripe, columns=wanted)
-            for start in range(0, found.num_rows, self._batch_size):
-                yield found.slice(start, self._batch_size)
+            yield found.num_rows, partial(self._slices, found)
+
+    def _slices(self, found: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        for start in range(0, found.num_rows, self._batch_size):
+            yield found.slice(start, self._batch_size)
 
 
 class _ColumnarWriter(FileWriter):

@@ -12,6 +12,7 @@ import dataclasses
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from enum import Enum, Flag
+from itertools import repeat
 from typing import Any, NamedTuple, NoReturn, TypeAlias
 
 from millrace.common.errors import ProgramError, TypeMismatchError
@@ -99,7 +100,7 @@ def _row_shape(kind: RowTypeInfo) -> RecordShape:
     fields = [Field(name, field, optional=True) for name, field in zip(shown, kind.get_field_types(), strict=True)]
 
     def build(columns: Sequence[Column], count: int) -> list[Any]:
-        return [make_row(list(values), names) for values in _tuples(columns, count)]
+        return list(map(make_row, map(list, _tuples(columns, count)), repeat(names)))
 
     return RecordShape(fields, lambda rows: list(zip(*(row._values for row in rows), strict=True)), build)
 

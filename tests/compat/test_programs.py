@@ -45,3 +45,13 @@ def test_event_time_timers(run: Run) -> None:
         "+I[timer of Alice at 5000, 130.0999984741211]",
         "+I[timer of Bob at 6000, 83.29999923706055]",
     ]
+
+
+def test_windows(run: Run) -> None:
+    lines = run("--pyflink", str(PROGRAMS / "windows.py"))
+    assert sorted(lines) == sorted([
+        "('hi', 1, 14, 5)",
+        "('hi', 15, 20, 1)",
+        *("total> 6", "total> 23", "total> 17", "total> 15", "total> 15"),
+        *("pair> ('hi', 3)", "pair> ('hi', 11)", "pair> ('hi', 24)"),
+    ])

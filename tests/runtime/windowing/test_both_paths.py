@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import itemgetter
 from typing import Any
 
 import pytest
@@ -9,7 +10,10 @@ import pytest
 from millrace.common import Types
 from millrace.common.errors import ProgramError
 from millrace.datastream import window as w
+from millrace.runtime.batch import Batch
+from millrace.runtime.operators.base import Output
 from millrace.runtime.windowing.choose import window_operator
+from millrace.runtime.windowing.combiner import WindowCombiner
 from millrace.runtime.windowing.contents import Incremental
 from millrace.runtime.windowing.fast_session import SessionWindowOperator
 from millrace.runtime.windowing.fast_sliding import SlidingWindowOperator
@@ -119,3 +123,39 @@ def test_a_function_that_fails_on_a_record_names_it_and_the_rest_goes_on_where_t
             assert windows.entries == {}
         with WindowHarness(build, 0) as windows, pytest.raises(ValueError, match="two"):
             windows.push(("a", 2, 0), timestamp=1)
+
+
+def test_records_that_cannot_be_combined_are_left_to_the_operator_and_its_policy() -> None:
+    def picky(record: Any) -> Any:
+        if record[1] == 3:
+            raise StopIteration
+        return record[0]
+
+    for bad in [("a", None, 0), ("a", 3, 0)]:
+        windows = (10, 10, 10, 0)
+        combiner = WindowCombiner("sum", picky, itemgetter(1), lambda record, number: (record[0], number), windows)
+        combiner.output = Output()
+        seen: list[Any] = []
+        combiner.output.main.append(Seen(seen))
+        combiner._combine = combiner._add_each
+        combiner.begin()
+        combiner.process(Batch([("a", 1, 0), ("a", 2, 0), bad, ("b", 5, 0)], [1, 2, 3, 4]), 0)
+        assert seen == [bad, ("b", 5, 0)]
+        combiner.advance(100)
+        assert seen[2:] == [("a", 3), 100]
+
+
+class Seen:
+    """What an operator sends on."""
+
+    def __init__(self, seen: list[Any]) -> None:
+        self._seen = seen
+
+    def emit(self, batch: Batch) -> None:
+        self._seen += batch.values
+
+    def watermark(self, watermark: int) -> None:
+        self._seen.append(watermark)
+
+    def idle(self) -> None:
+        """Not heard of."""

@@ -14,6 +14,7 @@ from typing import Any
 
 from millrace.common.time import MAX_WATERMARK, MIN_TIMESTAMP
 from millrace.runtime.batch import Batch
+from millrace.runtime.failure import UserCodeError
 from millrace.runtime.operators.base import Operator
 
 # Combined records that may wait for the end of their windows. In BATCH mode none comes before the end of all.
@@ -62,40 +63,42 @@ class WindowCombiner(Operator):
         if stamps is None:
             self.output.emit(batch)
             return
-        rest = iter(values)
+        rest, paired = iter(values), iter(values)
+        records = zip(map(self._selector, rest), map(self._field, values), paired, stamps)  # noqa: B905
         try:
-            self._combine(zip(map(self._selector, rest), values, stamps))  # noqa: B905
-            failed = len(values) - length_hint(rest)  # A selector that raises StopIteration ends the loop.
+            self._combine(records)
+            failed = len(values) - length_hint(paired)  # A selector that raises StopIteration ends the loop.
+        except UserCodeError:
+            raise
         except Exception:
-            failed = len(values) - length_hint(rest) - 1
+            # Selector and field run ahead of what they are paired with by the record that they fail on.
+            ahead = length_hint(rest) < length_hint(paired)
+            failed = len(values) - length_hint(paired) - (0 if ahead else 1)
         if failed < len(values):
             self.output.emit(Batch(values[failed:], stamps[failed:]))
         if sum(map(len, self._panes.values())) >= _MOST_WAITING:
             self._flush()
 
     def _add_each(self, records: Any) -> None:
-        field = self._field
         pane, low, high = _NO_PANE
-        for key, value, stamp in records:
+        for key, number, value, stamp in records:
             if not low <= stamp < high:
                 pane, low, high = self._pane_at(value, stamp)
                 if low == high:
                     continue
             entry = pane.get(key)
             if entry is None:
-                pane[key] = [value, field(value)]
+                pane[key] = [value, number]
             else:
-                entry[1] += field(value)
+                entry[1] += number
 
     def _least_of_each(self, records: Any) -> None:
-        field = self._field
         pane, low, high = _NO_PANE
-        for key, value, stamp in records:
+        for key, number, value, stamp in records:
             if not low <= stamp < high:
                 pane, low, high = self._pane_at(value, stamp)
                 if low == high:
                     continue
-            number = field(value)
             entry = pane.get(key)
             if entry is None:
                 pane[key] = [value, number]
@@ -103,14 +106,12 @@ class WindowCombiner(Operator):
                 entry[1] = number
 
     def _greatest_of_each(self, records: Any) -> None:
-        field = self._field
         pane, low, high = _NO_PANE
-        for key, value, stamp in records:
+        for key, number, value, stamp in records:
             if not low <= stamp < high:
                 pane, low, high = self._pane_at(value, stamp)
                 if low == high:
                     continue
-            number = field(value)
             entry = pane.get(key)
             if entry is None:
                 pane[key] = [value, number]

@@ -15,6 +15,7 @@ from benchmarks import (
     stateless_chain,
     windows,
 )
+from benchmarks.nexmark import speed as nexmark
 
 WORKLOADS = {
     "keyed_sum": keyed_sum.run,
@@ -25,6 +26,7 @@ WORKLOADS = {
     "tumbling_windows": windows.run_tumbling,
     "sliding_windows": windows.run_sliding,
     "session_windows": windows.run_sessions,
+    "nexmark": nexmark.run,
     "latency": latency.run,
     "startup": startup.run,
     "state": state.run,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import astuple, is_dataclass
 from itertools import accumulate
 from statistics import mean
@@ -28,9 +29,16 @@ EPOCH_RECORDS = 2_999
 
 
 @pytest.fixture(scope="module")
-def tables(spark: SparkSession) -> SparkSession:
+def tables(spark: SparkSession) -> Iterator[SparkSession]:
+    partitions = "spark.sql.shuffle.partitions"
+    before = spark.conf.get(partitions)
+    assert before is not None
+    spark.conf.set(partitions, "2")  # Spark's 200 take ten seconds for a query.
     make_tables(spark, GENERATOR, COUNT)
-    return spark
+    yield spark
+    spark.conf.set(partitions, before)
+    for name in ("person", "auction", "bid"):
+        spark.catalog.dropTempView(name)
 
 
 def answered(env: StreamExecutionEnvironment, query: str) -> Counter[tuple[Any, ...]]:

@@ -16,6 +16,7 @@ from benchmarks import (
     stateless_chain,
     windows,
 )
+from benchmarks.nexmark import speed as nexmark
 
 WORKLOADS = {
     "keyed_sum": keyed_sum.run,
@@ -28,6 +29,7 @@ WORKLOADS = {
     "window_sums": windows.run_sums,
     "sliding_windows": windows.run_sliding,
     "session_windows": windows.run_sessions,
+    "nexmark": nexmark.run,
     "latency": latency.run,
     "startup": startup.run,
     "state": state.run,

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Prepares what a checkout needs: a Java runtime for Spark, and .venv with Millrace installed from this tree.
+# Prepares what a checkout needs: a Java runtime for Spark, Maven for the tests of Kafka, and .venv with Millrace
+# installed from this tree.
 # Safe to run again; `make setup` runs it only when pyproject.toml changed.
 # PYTHON=... chooses the interpreter.
 set -euo pipefail
@@ -70,6 +71,15 @@ describe_java() {
     echo "${major:-none}$place"
 }
 
+# --- Maven ------------------------------------------------------------------------------------------------------------
+
+# The tests fetch a Kafka broker with it. Without it they skip, and say so.
+ensure_maven() {
+    if have mvn; then return; fi
+    if can_apt; then apt_install maven || true; elif have brew; then brew install --quiet maven </dev/null || true; fi
+    have mvn || say "no Maven: the tests that need a Kafka broker will be skipped"
+}
+
 # --- Python -----------------------------------------------------------------------------------------------------------
 
 python_is_fine() {
@@ -107,6 +117,7 @@ install_packages() {
 }
 
 ensure_java
+ensure_maven
 ensure_venv
 install_packages
 say "ready: $VENV/bin/millrace"

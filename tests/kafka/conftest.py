@@ -63,6 +63,7 @@ def kafka_spark(connector_jars: list[Path]) -> Iterator[Any]:
     """Millrace's own session, in a JVM of its own: a JVM that runs already does not have the connector."""
     from millrace.spark.executor import close_own_session, own_session
 
+    pytest.importorskip("confluent_kafka", reason="confluent-kafka is not installed (the extra `kafka`)")
     end_of_jvm()
     yield own_session({"spark.master": "local[2]", "spark.jars": ",".join(map(str, connector_jars))})
     close_own_session()

@@ -64,7 +64,7 @@ class LastError:
         self.text = ""
 
     def __call__(self, error: Any) -> None:
-        if "brokers are down" not in error.str():
+        if not self.text or "brokers are down" not in error.str():
             self.text = error.str()
 
 

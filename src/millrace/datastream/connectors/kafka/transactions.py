@@ -87,12 +87,14 @@ class KafkaCommitter(Committer):
             for record in self._records(committable):
                 topic = record.topic
                 self._produce(producer, record)
+        while producer.flush(1):  # until all is delivered, or has failed, which the commit then tells
+            continue
         library = confluent()
         place = library.TopicPartition(topic, 0, after.entries[-1][0], after.encoded())
         with _consumer(library, self._properties, group) as consumer:
             metadata = consumer.consumer_group_metadata()
             producer.send_offsets_to_transaction([place], metadata, self._patience)
-        producer.commit_transaction(float(_TRANSACTION_TIMEOUT) / 1000)
+        producer.commit_transaction(self._patience)
         self._markers[after.job] = after
 
     def _is_cleared(self, committable: Committable) -> bool:
@@ -136,7 +138,12 @@ class KafkaCommitter(Committer):
     def _begun(self) -> Any:
         """The producer. To begin ends a transaction that an earlier run has left open, and shuts out what still runs
         of it: from then on nobody else can commit under this id."""
+        if self._producer is not None:
+            self._producer.poll(0)
+            if self._last.text:  # It lost its brokers, and may wait for ever for one that is back (librdkafka 2.16).
+                self._forget()
         if self._producer is None:
+            self._last.text = ""
             settings = {
                 "transaction.timeout.ms": _TRANSACTION_TIMEOUT,
                 **for_librdkafka(self._properties),

@@ -21,6 +21,7 @@ from millrace.runtime.operators.stateless import MapOperator
 from millrace.runtime.sources.base import Source
 from millrace.runtime.sources.collection import CollectionSource
 from millrace.runtime.sources.sequence import NumberSequenceSource
+from millrace.runtime.sources.spark_read import SparkRead
 from millrace.runtime.sources.text import TextFileSource
 
 from ._checks import at_site, require_instance, require_text, require_type
@@ -113,13 +114,13 @@ class StreamExecutionEnvironment(EnvironmentSettings):
 
     def from_source(
         self,
-        source: Source,
+        source: Source | SparkRead,
         watermark_strategy: WatermarkStrategy,
         source_name: str,
         type_info: TypeInformation | None = None,
     ) -> DataStream:
         """The records of a source, with timestamps and watermarks made for each of its splits."""
-        if not isinstance(source, Source):
+        if not isinstance(source, (Source, SparkRead)):
             raise ProgramError(
                 at_site(f"from_source takes a Source, not {short_repr(source)}."),
                 action="Use one of millrace.datastream.connectors, or subclass Source.",
@@ -130,7 +131,10 @@ class StreamExecutionEnvironment(EnvironmentSettings):
                 action="Use WatermarkStrategy.no_watermarks() for a program without event time.",
             )
         declared = require_type(type_info, "The type of the source")
-        return self._add_source(source, require_text("The source's name", source_name), declared, watermark_strategy)
+        name = require_text("The source's name", source_name)
+        if isinstance(source, SparkRead):
+            return self._add_spark_read(source, name, declared or source.produced_type, watermark_strategy)
+        return self._add_source(source, name, declared, watermark_strategy)
 
     def add_source(
         self,
@@ -198,6 +202,16 @@ class StreamExecutionEnvironment(EnvironmentSettings):
         )
         self._program.data_frames[node.id] = data_frame
         return DataStream(self, (Outlet(node.id),), row_type)
+
+    def _add_spark_read(
+        self, source: SparkRead, name: str, type_info: TypeInformation | None, strategy: WatermarkStrategy
+    ) -> DataStream:
+        operator = SourceOperator(None, strategy, source.reader())
+        node = self._program.add(
+            name, operator, (), self.get_parallelism(), NodeKind.SOURCE, bounded=source.bounded, output_type=type_info
+        )
+        self._program.data_frames[node.id] = source
+        return DataStream(self, (Outlet(node.id),), type_info)
 
     # --- execution ------------------------------------------------------------------------------------------------
 

@@ -77,6 +77,8 @@ class JobRun(JobClient):
         self.runner: Runner
         # Tells what Spark's own sources go on from; set by the loop that knows.
         self.spark_position: Callable[[], dict[str, Any]] = dict
+        # Is told the position of each checkpoint that has been taken.
+        self.checkpointed: Callable[[dict[str, Any]], None] = lambda position: None
         self.savepoints = SavepointRequests(self.job_id, options.savepoint_directory)
         self._origin = state
         self.coordinator = self._new_coordinator(state)
@@ -335,6 +337,7 @@ class JobRun(JobClient):
                 complete_savepoint(request, manifest, result, self.home.files)
             if taken:
                 self._let_out()
+                self.checkpointed(self.coordinator.state.spark)
             if result.final and self._has_listeners:
                 self._tell_of_the_last_checkpoint()
 

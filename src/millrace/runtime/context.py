@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from millrace.common.errors import ProgramError
 from millrace.runtime.accumulators import Accumulator
 from millrace.runtime.metrics import OperatorMetricGroup
+from millrace.state.files import JobFiles
+from millrace.state.handles import safe_name
 
 if TYPE_CHECKING:
     from millrace.graph.job_graph import Vertex
@@ -14,6 +16,15 @@ if TYPE_CHECKING:
     from millrace.runtime.epoch import JobSettings
     from millrace.runtime.rows import SinkRecords
     from millrace.runtime.subtask import Subtask
+
+
+class StagingArea(NamedTuple):
+    """A place for a sink's files: below `directory` of `files`, which are those of `root`."""
+
+    files: JobFiles
+    root: str
+    directory: str
+    epoch: int
 
 
 class OperatorContext:
@@ -167,6 +178,12 @@ class RuntimeContext:
     def get_metrics_group(self) -> OperatorMetricGroup:
         """Where to register metrics."""
         return self._context.metrics
+
+    def staging_area(self) -> StagingArea:
+        """Where a sink may stage this epoch's records: in the job's directory, which driver and workers share."""
+        owner, node = self._context._owner, self._context._node
+        directory = f"sinks/{safe_name(node.state_id)}"
+        return StagingArea(owner.files, self._settings.directory, directory, self._context.epoch)
 
     # --- accumulators, broadcast variables, cached files ------------------------------------------------
 

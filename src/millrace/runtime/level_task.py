@@ -63,7 +63,8 @@ class LevelTask:
         buffer = decode_buffer(row.payload)
         subtask = self._subtasks[buffer.vertex]
         if buffer.channel == ENTRY_CHANNEL:
-            subtask.receive_entry(str(origin_of(row.rank)), Batch(buffer.values, buffer.timestamps))
+            split_id = str(origin_of(row.rank)) if buffer.split is None else buffer.split
+            subtask.receive_entry(split_id, Batch(buffer.values, buffer.timestamps))
         else:
             subtask.receive(buffer)
 

@@ -59,7 +59,7 @@ class Buffer(NamedTuple):
 
     Which subtask of the vertex it is for is told by the row's slot, so that a broadcast encodes its buffer once.
     `idle` tells that the sender has nothing to say about event time for now; `attempt` is the task attempt that
-    made the buffer.
+    made the buffer. `split` names the source split that records come from which Spark has read, if it has a name.
     """
 
     vertex: int
@@ -69,6 +69,7 @@ class Buffer(NamedTuple):
     timestamps: list[int] | None
     watermark: int | None
     idle: bool
+    split: str | None = None
 
 
 @dataclass
@@ -87,7 +88,7 @@ def encode(payload: Any) -> bytes:
 
 def decode_buffer(payload: Any) -> Buffer:
     """The buffer in a row of this task's level."""
-    return Buffer._make(pickle.loads(payload))
+    return Buffer(*pickle.loads(payload))
 
 
 def decode_report(payload: Any) -> tuple[int, int, Any]:

@@ -114,6 +114,11 @@ class Subtask:
 
     # --- an epoch ---------------------------------------------------------------------------------------
 
+    @property
+    def files(self) -> JobFiles:
+        """The files of the job."""
+        return self._files
+
     def begin(self, epoch: EpochInput, outbox: Outbox) -> None:
         """Start an epoch: at the state that it names, with the functions open."""
         self.epoch = epoch
@@ -137,6 +142,8 @@ class Subtask:
             operator.records_in = operator.records_skipped = operator.output.records_out = 0
         # Last operator first: timers and feedback emit as soon as the epoch begins.
         self._guarded("", lambda operator: operator.begin(), self.vertex.nodes[::-1])
+        if isinstance(self.head, SourceOperator) and self.head.source is None:
+            self.head.expect(epoch.splits.get((self.vertex.id, self.index), []))
         if epoch.completed or epoch.aborted:
             self._guarded("telling of checkpoints", self._notify, self.vertex.nodes)
 
@@ -245,7 +252,10 @@ class Subtask:
     def receive_entry(self, split_id: str, batch: Batch) -> None:
         """Records that Spark has read."""
         assert isinstance(self.head, SourceOperator)
-        self.head.receive(split_id, batch)
+        try:
+            self.head.receive_entry(split_id, batch)
+        except (Exception, *PROGRAM_ENDS) as error:
+            raise self.head.failure(error) from error.__cause__
 
     def flush(self) -> None:
         """Send what stands in the routers."""

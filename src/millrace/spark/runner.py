@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import shutil
+from dataclasses import replace
 from functools import cached_property
 from uuid import uuid4
 
@@ -16,6 +17,8 @@ from millrace.driver.runner import CancelledError, TaskFailedError
 from millrace.runtime.epoch import EpochInput, JobSettings, SubtaskId
 from millrace.runtime.failure import TaskFailure
 from millrace.runtime.shipping import ShippedJob, ship
+from millrace.runtime.sources.base import Split
+from millrace.runtime.sources.spark_read import SparkRead, redacted
 from millrace.spark.hosting import JobReference
 from millrace.spark.link import JobLink
 from millrace.spark.placement import Placement
@@ -41,7 +44,15 @@ class SparkRunner:
         self._placement = Placement(spark)
         self._entries: dict[int, DataFrame] = {}
         self._entries_epoch: int | None = None
+        self._expected: dict[int, list[str]] = {}
+        self._reads = {
+            vertex: frame for vertex, frame in job.options.data_frames.items() if isinstance(frame, SparkRead)
+        }
         self._closed = False
+
+    def expect(self, splits: dict[int, list[str]]) -> None:
+        """The splits of the DataFrames that the next epochs read, by source vertex, where the sources know them."""
+        self._expected = splits
 
     def read(self, entries: dict[int, DataFrame]) -> None:
         """The DataFrames that the next epoch reads, by source vertex; they are read once."""
@@ -66,10 +77,20 @@ class SparkRunner:
 
     def _announce(self, epoch: EpochInput) -> None:
         """Give the epoch's input to the tasks of the Spark job that this thread starts next."""
+        epoch = replace(epoch, splits={**epoch.splits, **self._expected_splits()})
         context = self._spark.sparkContext
         context.setJobGroup(self._run, f"{self._job.options.job_name}, epoch {epoch.number}", True)
         for task, wanted in self._tasks:
             context.setLocalProperty(task.property_name, encode_epoch(epoch.for_subtasks(wanted)))
+
+    def _expected_splits(self) -> dict[SubtaskId, list[Split]]:
+        found: dict[SubtaskId, list[Split]] = {}
+        for vertex_id, split_ids in self._expected.items():
+            reader, parallelism = self._reads[vertex_id].reader(), self._job.plan.vertex(vertex_id).parallelism
+            for split_id in split_ids:
+                subtask = vertex_id, reader.slot_hint(split_id) % parallelism
+                found.setdefault(subtask, []).append(Split(split_id, 0, None))
+        return found
 
     @cached_property
     def _tasks(self) -> list[tuple[StageTask, set[SubtaskId]]]:
@@ -104,7 +125,8 @@ class SparkRunner:
 
     def _entry(self, vertex_id: int, frame: DataFrame) -> DataFrame:
         vertex = self._job.plan.vertex(vertex_id)
-        task = EntryTask(self._reference, vertex.id, vertex.slot, vertex.parallelism, tuple(frame.columns))
+        reader = self._reads[vertex_id].reader() if vertex_id in self._reads else None
+        task = EntryTask(self._reference, vertex.id, vertex.slot, vertex.parallelism, tuple(frame.columns), reader)
         # mapInArrow looks columns up by name, and would take a dot in one for a field of a struct.
         plain = frame.toDF(*(f"_{index}" for index in range(len(frame.columns))))
         return plain.mapInArrow(task, SCHEMA)
@@ -115,7 +137,10 @@ class SparkRunner:
             return TaskFailedError(TaskFailure.decode(self._link.failures[0]))
         if self._job.cancelled.is_set():
             return CancelledError()
-        return _spark_error(error, what)
+        secrets = tuple(secret for read in self._reads.values() for secret in read.secrets())
+        if self._reads:
+            what += f" that reads {'; '.join(read.describe() for read in self._reads.values())}"
+        return _spark_error(redacted(_said(error), secrets), what)
 
     def _failed(self, payload: bytes) -> None:
         """A task has failed for good: Spark need not try it again."""
@@ -133,6 +158,8 @@ class SparkRunner:
     def close(self) -> list[str]:
         """Close the functions in all workers, and drop what the session holds for this job."""
         self._closed = True
+        for read in self._reads.values():
+            read.close()
         errors = self._link.close()
         # The workers have done this, if they live; those of other machines must.
         shutil.rmtree(self._local_state, ignore_errors=True)
@@ -141,9 +168,12 @@ class SparkRunner:
         return errors
 
 
-def _spark_error(error: BaseException, what: str) -> MillraceError:
+def _said(error: BaseException) -> str:
+    return str(getattr(error, "java_exception", None) or error)
+
+
+def _spark_error(said: str, what: str) -> MillraceError:
     """What Spark says, without the traces of its own code."""
-    said = str(getattr(error, "java_exception", None) or error)
     if "Python worker exited unexpectedly" in said:
         return MillraceError(
             "A Python worker process ended, again and again, while it ran a task.",

@@ -17,6 +17,7 @@ from millrace.runtime.epoch import EpochInput
 from millrace.runtime.failure import PROGRAM_ENDS, describe_failure
 from millrace.runtime.level_task import ENTRY_CHANNEL
 from millrace.runtime.rows import Row, encode, rank
+from millrace.runtime.sources.spark_read import EntryReader
 from millrace.spark.hosting import Hosted, JobReference
 
 # Columns of an exchange's rows, in the order of runtime.rows.Row.
@@ -128,21 +129,56 @@ def _batch(rows: list[Row]) -> pa.RecordBatch:
     )
 
 
+# Records of one buffer: Spark hands over few rows at a time, since most rows are buffers.
+_ENTRY_RECORDS = 4096
+
+
+def _gathered(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
+    """The same rows in larger pieces."""
+    waiting: list[pa.RecordBatch] = []
+    count = 0
+    for batch in batches:
+        waiting.append(batch)
+        count += batch.num_rows
+        if count >= _ENTRY_RECORDS:
+            yield pa.Table.from_batches(waiting)
+            waiting, count = [], 0
+    if count:
+        yield pa.Table.from_batches(waiting)
+
+
 @dataclass(frozen=True)
 class EntryTask:
-    """Turns the rows of a DataFrame into buffers for its source vertex; each of Spark's partitions is a split."""
+    """Turns the rows of a DataFrame into buffers for its source vertex; each of Spark's partitions is a split,
+    unless a reader tells what the splits are."""
 
     job: JobReference
     vertex: int
     slot: int
     parallelism: int
     names: tuple[str, ...]
+    reader: EntryReader | None = None
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Wrap one partition."""
         hosted = self.job.hosted()
         with hosted.link.running(), _telling(hosted, "a DataFrame's partition"):
-            yield from self._wrap(batches)
+            yield from self._wrap(batches) if self.reader is None else self._split(batches, self.reader)
+
+    def _split(self, batches: Iterator[pa.RecordBatch], reader: EntryReader) -> Iterator[pa.RecordBatch]:
+        """The rows as records of the source's own splits: a split always goes to the same reader."""
+        context = TaskContext.get()
+        assert context is not None
+        partition, attempt = context.partitionId(), context.taskAttemptId()
+        for seq, table in enumerate(_gathered(_arriving(batches))):
+            rows = []
+            columns = [column.to_pylist() for column in table.columns]
+            for part, (split_id, hint, values, timestamps) in enumerate(reader.splits(columns)):
+                fields = (self.vertex, ENTRY_CHANNEL, attempt, values, timestamps, None, False, split_id)
+                slot = self.slot + hint % self.parallelism
+                rows.append(Row(slot, 0, seq, rank(partition, 0, part), encode(fields)))
+            if rows:
+                yield _batch(rows)
 
     def _wrap(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         from millrace.common.types import Row as Record

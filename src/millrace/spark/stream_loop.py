@@ -20,11 +20,12 @@ from pyspark.sql import functions as F
 from millrace.driver.job import JobRun
 from millrace.driver.runner import CancelledError, JobStopped
 from millrace.runtime.sources.base import Offset
+from millrace.runtime.sources.spark_read import SparkRead
 from millrace.spark.own_source import register
 from millrace.spark.planners import PLANNERS
 from millrace.spark.runner import SparkRunner
 from millrace.spark.session import LOCAL_CHECKPOINT_SETTINGS
-from millrace.spark.stream_log import LoggedOffsets, read_offsets
+from millrace.spark.stream_log import NO_OFFSET, LoggedOffsets, read_offsets
 from millrace.spark.stream_position import StreamPosition, unread_tables
 
 
@@ -71,9 +72,9 @@ class StreamLoop:
             while not query.awaitTermination(1):
                 if job.cancelled.is_set():
                     raise CancelledError
-        except StreamingQueryException:
+        except StreamingQueryException as error:
             if not self._stopped:
-                raise self._failure or CancelledError() from None
+                raise self._failure or self._query_failure(error) from None
         finally:
             if self._failure is not None or self._stopped:
                 with contextlib.suppress(Exception):
@@ -83,6 +84,12 @@ class StreamLoop:
                 query.stop()
         if self._failure is not None:
             raise self._failure
+
+    def _query_failure(self, error: Exception) -> BaseException:
+        """Spark has ended the query by itself: what it reads from failed, or the session is gone."""
+        if getattr(self._spark.sparkContext, "_jsc", None) is None:
+            return CancelledError()
+        return self._runner.explained(error, "run the program's query")
 
     def _started(self) -> Any:
         try:
@@ -125,6 +132,7 @@ class StreamLoop:
             now, ends = _own_range(logged)
             epoch = self._job.coordinator.epoch_of_range(ends, now)
             self._runner.read(self._entries(batch))
+            self._runner.expect(self._splits(logged))
             self._position.follow(self._checkpoint, logged, list(self._tables))
             self._job.run_epoch(epoch, ends)
             self._tables = {}
@@ -134,6 +142,17 @@ class StreamLoop:
         except BaseException as error:
             self._failure = error
             raise EpochAborted(self._abort_message(batch)) from None
+
+    def _splits(self, logged: LoggedOffsets) -> dict[int, list[str]]:
+        """The splits that the sources know of in this epoch."""
+        found: dict[int, list[str]] = {}
+        for vertex, read in self._job.options.data_frames.items():
+            if isinstance(read, SparkRead):
+                lines = self._position.lines(logged, vertex) if vertex in self._streams else []
+                found[vertex] = [split for line in lines if line != NO_OFFSET for split in read.split_ids(line)]
+                if vertex in self._tables:
+                    found[vertex] = read.known_splits()
+        return found
 
     def _abort_message(self, batch: DataFrame) -> str:
         """Words that Spark takes for a cancellation, so that it ends the query without further noise."""

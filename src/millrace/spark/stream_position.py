@@ -60,6 +60,12 @@ class StreamPosition:
         self._tables += [uids[vertex] for vertex in tables if uids[vertex] not in self._tables]
         self._job.spark_position = lambda: self._saved(checkpoint, logged)
 
+    def lines(self, logged: LoggedOffsets, vertex: int) -> list[str]:
+        """What a batch's log says of one source."""
+        uid = next(each.nodes[0].state_id for each in self._job.plan.vertices if each.id == vertex)
+        index = 1 + sum(count for other, count in list(self._counts.items())[: list(self._counts).index(uid)])
+        return logged.sources[index : index + self._counts[uid]]
+
     def _saved(self, checkpoint: str, logged: LoggedOffsets) -> dict[str, Any]:
         sources: dict[str, list[str]] = {}
         index = 1

@@ -14,6 +14,7 @@ from millrace.runtime.batch import Batch
 from millrace.runtime.operators.base import Operator
 from millrace.runtime.operators.timestamps import TimestampAssigner, WatermarkProbe, announce, common_watermark
 from millrace.runtime.sources.base import Chunk, Source, Split
+from millrace.runtime.sources.spark_read import EntryReader
 from millrace.state.descriptors import ListStateDescriptor
 
 # Records that a chain handles at once. Measured on three maps and a filter: pieces of 1,024 take 227 ns a record, of
@@ -24,15 +25,21 @@ _PIECE = 1024
 class SourceOperator(Operator):
     """Reads one reader's share of a source. The clock is the minimum over the splits that are not idle.
 
-    `source` is None where Spark reads (a DataFrame): records then come through `receive`.
+    `source` is None where Spark reads (a DataFrame): records then come through `receive_entry`, and `entry_reader`
+    decodes them.
     """
 
-    def __init__(self, source: Source | None, strategy: WatermarkStrategy) -> None:
+    def __init__(
+        self, source: Source | None, strategy: WatermarkStrategy, entry_reader: EntryReader | None = None
+    ) -> None:
         super().__init__()
         self.source = source
         self.strategy = strategy
+        self.entry_reader = entry_reader
 
     def open(self) -> None:
+        if self.entry_reader is not None:
+            self.entry_reader.open()
         self._assigner = TimestampAssigner(self.strategy)
         strategy = self.strategy
         self._has_time = (
@@ -95,6 +102,18 @@ class SourceOperator(Operator):
         assert self.source is not None
         for chunk in self.source.read(split):
             yield (chunk.seq, split.origin, split.id), split, chunk
+
+    def expect(self, splits: list[Split]) -> None:
+        """Spark reads these splits in this epoch: event time waits for each of them."""
+        if self._has_time:
+            for split in splits:
+                self._probe(split.id)
+
+    def receive_entry(self, split_id: str, batch: Batch) -> None:
+        """Records of a split that Spark has read."""
+        if self.entry_reader is not None:
+            batch = self.entry_reader.decode(batch, self.bad_record)
+        self.receive(split_id, batch)
 
     def receive(self, split_id: str, batch: Batch) -> None:
         """Records of a split."""

@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from benchmarks.nexmark.batch import answers, make_tables
+from benchmarks.nexmark.closing import Closed, ClosingPrice
 from benchmarks.nexmark.events import BASE_TIME, Auction, Bid, Event, Generator, Person, read
 from benchmarks.nexmark.queries import QUERIES
-from millrace.common import Configuration
+from millrace.common import Configuration, Types
 from millrace.datastream import StreamExecutionEnvironment
-from millrace.testing import InProcessExecutor
+from millrace.testing import InProcessExecutor, KeyedTwoInputHarness
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -128,3 +129,51 @@ def test_times_are_evenly_spaced_and_shuffled_within_a_group() -> None:
     assert sorted(shuffled) == in_order
     behind = [latest - time for latest, time in zip(accumulate(shuffled, max), shuffled, strict=True)]
     assert 90 <= max(behind) <= shuffling.disorder
+
+
+# --- closing auctions -------------------------------------------------------------------------------------------
+
+
+def auction(begins: int, expires: int) -> Auction:
+    return Auction(7, "item", "", 1, 1, begins, expires, 3, 10, "")
+
+
+def bid(time: int, price: int) -> Bid:
+    return Bid(7, 1, price, time, "")
+
+
+@pytest.fixture
+def closing() -> Iterator[KeyedTwoInputHarness]:
+    harness = KeyedTwoInputHarness(
+        ClosingPrice(), lambda auction: auction.id, lambda bid: bid.auction, key_type=Types.LONG()
+    )
+    with harness:
+        yield harness
+
+
+def test_an_auction_closes_at_the_highest_bid_from_its_beginning_to_its_end(closing: KeyedTwoInputHarness) -> None:
+    closing.push1(auction(10, 20), 10)
+    for time, price in ((9, 500), (10, 100), (20, 300), (21, 600)):
+        closing.push2(bid(time, price), time)
+    closing.watermark(20)
+    assert closing.records == [(Closed(7, 3, 10, 20, 300), 20)]
+
+
+def test_a_bid_may_come_before_its_auction(closing: KeyedTwoInputHarness) -> None:
+    for time, price in ((9, 500), (10, 100), (15, 300), (15, 200), (21, 600)):
+        closing.push2(bid(time, price), time)
+    closing.push1(auction(10, 20), 10)
+    closing.watermark(20)
+    assert closing.records == [(Closed(7, 3, 10, 20, 300), 20)]
+
+
+def test_what_nobody_bid_for_is_not_sold_and_nothing_of_it_is_kept(closing: KeyedTwoInputHarness) -> None:
+    closing.push2(bid(5, 100), 5)
+    closing.watermark(5)
+    closing.push1(auction(10, 20), 10)
+    closing.watermark(20)
+    closing.push2(bid(30, 100), 30)
+    closing.watermark(30)
+    closing.end_epoch()
+    assert closing.records == []
+    assert closing.entries == {}

@@ -31,8 +31,10 @@ test: setup ## Run the whole suite
 bench: setup ## Measure throughput and latency
 	@$(PYTHON_BIN) -m benchmarks
 
-soak: setup ## Run for a long time and watch memory, files and latency
+soak: setup ## Run thousands of random programs, then for a long time and watch memory, files and latency
 	@MILLRACE_WINDOW_PROGRAMS=2000 $(PYTHON_BIN) -m pytest tests/runtime/windowing/test_random_windows.py
+	@MILLRACE_PROGRAMS=2000 $(PYTHON_BIN) -m pytest --timeout=3600 tests/properties \
+	  tests/runtime/windowing/test_random_windows.py tests/cep/test_random_patterns.py
 	@$(PYTHON_BIN) -m benchmarks.soak
 
 lint: setup ## Style, types, one-way imports, size budgets

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 from hypothesis import HealthCheck, given, settings
@@ -24,7 +25,7 @@ from millrace.testing import EpochSource, Faults, InProcessExecutor
 from tests.cep.brute_force import Event, Sequenced, canonical, sequences
 
 relaxed = settings(
-    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
+    max_examples=int(os.environ.get("MILLRACE_PROGRAMS", "150")), deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
 )
 
 # A letter and how much later than the one before it comes.

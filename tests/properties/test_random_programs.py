@@ -3,6 +3,8 @@ and without chaining, in both modes, and with tasks that fail half way and are r
 
 from __future__ import annotations
 
+import os
+
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -13,7 +15,7 @@ from millrace.testing import EpochSource, Faults, InProcessExecutor
 from tests.properties.programs import Program, Record, expected, first, programs, records, run
 
 relaxed = settings(
-    max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
+    max_examples=int(os.environ.get("MILLRACE_PROGRAMS", "80")), deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
 )
 
 

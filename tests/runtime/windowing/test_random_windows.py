@@ -18,7 +18,7 @@ from millrace.testing import EpochSource, Faults, InProcessExecutor, WindowHarne
 from tests.runtime.windowing.model import KeyModel, Record, Results, Windows, expected, watermarks
 
 # `make soak` asks for thousands.
-EXAMPLES = int(os.environ.get("MILLRACE_WINDOW_PROGRAMS", "120"))
+EXAMPLES = int(os.environ.get("MILLRACE_PROGRAMS", "120"))
 
 relaxed = settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck))
 

@@ -25,7 +25,9 @@ from millrace.testing import EpochSource, Faults, InProcessExecutor
 from tests.cep.brute_force import Event, Sequenced, canonical, sequences
 
 relaxed = settings(
-    max_examples=int(os.environ.get("MILLRACE_PROGRAMS", "150")), deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
+    max_examples=int(os.environ.get("MILLRACE_PROGRAMS", "150")),
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
 )
 
 # A letter and how much later than the one before it comes.

@@ -15,7 +15,9 @@ from millrace.testing import EpochSource, Faults, InProcessExecutor
 from tests.properties.programs import Program, Record, expected, first, programs, records, run
 
 relaxed = settings(
-    max_examples=int(os.environ.get("MILLRACE_PROGRAMS", "80")), deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
+    max_examples=int(os.environ.get("MILLRACE_PROGRAMS", "80")),
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
 )
 
 

@@ -4,13 +4,24 @@ from __future__ import annotations
 
 import sys
 
-from benchmarks import checkpointing, keyed_sum, latency, recovery, startup, state, stateless_chain, windows
+from benchmarks import (
+    checkpointing,
+    interval_join,
+    keyed_sum,
+    latency,
+    recovery,
+    startup,
+    state,
+    stateless_chain,
+    windows,
+)
 
 WORKLOADS = {
     "keyed_sum": keyed_sum.run,
     "checkpointing": checkpointing.run,
     "recovery": recovery.run,
     "stateless_chain": stateless_chain.run,
+    "interval_join": interval_join.run,
     "tumbling_windows": windows.run_tumbling,
     "window_sums": windows.run_sums,
     "sliding_windows": windows.run_sliding,

@@ -70,4 +70,4 @@ def recover(backend: str) -> float:
 
 def run() -> Recovery:
     """Measure."""
-    return Recovery({backend: recover(backend) for backend in ("hashmap",)})
+    return Recovery({backend: recover(backend) for backend in ("hashmap", "rocksdb")})

@@ -16,6 +16,7 @@ from millrace.state import (
     key_group,
     subtask_of,
 )
+from millrace.state.backends import BackendSpec
 from millrace.testing import MemoryFiles
 
 Change = tuple[str, Any, Callable[[Any], Any]]  # the state's name, the key, what to do with the state
@@ -33,6 +34,7 @@ class FakeJob:
         key_type: Any = None,
         namespaced: bool = False,
         files: JobFiles | None = None,
+        backend: BackendSpec = BackendSpec(),  # noqa: B008 - frozen
     ) -> None:
         self.job_id = JobID().to_hex_string()
         self.files = MemoryFiles() if files is None else files
@@ -41,7 +43,9 @@ class FakeJob:
         self.accepted: dict[str, list[StateHandles]] = {}
         self.complete: dict[str, list[StateHandles]] = {}
         self.meta: list[OperatorMeta] = []
-        self.states = [SubtaskState(self.files, "7", index, allow_pickle=True) for index in range(parallelism)]
+        self.states = [
+            SubtaskState(self.files, "7", index, allow_pickle=True, backend=backend) for index in range(parallelism)
+        ]
         self.tables = [
             {
                 descriptor.name: state.operator("sum", key_type).keyed.get_state(descriptor, namespaced)

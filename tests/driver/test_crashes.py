@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from millrace.common import RestartStrategies
+from millrace.common import Configuration, RestartStrategies
 from millrace.common.errors import MillraceError
 from millrace.testing.crashes import Crash, Crashes
 from tests.driver.jobs import LogSink, environment, epochs, submit
@@ -26,10 +26,12 @@ def _nothing_is_committed_yet() -> Iterator[None]:
     LogSink.committed.clear()
 
 
-def run(directory: Path, crashes: Crashes | None = None, parallelism: int = 2) -> None:
+def run(directory: Path, crashes: Crashes | None = None, parallelism: int = 2, backend: str = "hashmap") -> None:
     """Run the program to its end; raises Crash where its process dies."""
     LogSink.announce = staticmethod(crashes.step if crashes is not None else lambda what: None)
-    submit(environment(directory, parallelism)).get_job_execution_result().result()
+    env = environment(directory, parallelism)
+    env.configure(Configuration.from_dict({"state.backend.type": backend}))
+    submit(env).get_job_execution_result().result()
 
 
 def is_over(directory: Path) -> bool:
@@ -48,25 +50,27 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[str], in
     return records, steps.taken
 
 
+@pytest.mark.parametrize(("backend", "every"), [("hashmap", 1), ("rocksdb", 3)])
 def test_a_crash_at_any_step_loses_nothing_and_doubles_nothing(
-    tmp_path: Path, undisturbed: tuple[list[str], int]
+    tmp_path: Path, undisturbed: tuple[list[str], int], backend: str, every: int
 ) -> None:
+    """Each step in turn; on RocksDB, which writes the same files and takes longer, each third."""
     expected, steps = undisturbed
     assert steps > 100
-    for number in range(1, steps + 1):
+    for number in range(1, steps + 1, every):
         LogSink.committed.clear()
         directory = tmp_path / str(number)
         with Crashes(at=number) as crashes, contextlib.suppress(Crash):
-            run(directory, crashes)
+            run(directory, crashes, backend=backend)
         assert crashes.dead
         if not is_over(directory) or not LogSink.committed:
-            run(directory)
+            run(directory, backend=backend)
         assert LogSink.records() == expected, f"died at step {number}: {crashes.last}"
         assert is_over(directory)
 
 
 @pytest.mark.parametrize("round_", range(40))
-def test_several_crashes_on_the_way_and_another_parallelism_after_each(
+def test_several_crashes_on_the_way_and_another_parallelism_and_backend_after_each(
     tmp_path: Path, undisturbed: tuple[list[str], int], round_: int
 ) -> None:
     expected, steps = undisturbed
@@ -75,12 +79,12 @@ def test_several_crashes_on_the_way_and_another_parallelism_after_each(
         number = draw.randrange(1, steps)
         with Crashes(at=number) as crashes:
             try:
-                run(tmp_path, crashes, draw.choice([1, 2, 4]))
+                run(tmp_path, crashes, draw.choice([1, 2, 4]), draw.choice(["hashmap", "rocksdb"]))
             except Crash:
                 continue
         break  # It had less to do than that, and came to its end.
     else:
-        run(tmp_path, None, draw.choice([1, 2, 3]))
+        run(tmp_path, None, draw.choice([1, 2, 3]), draw.choice(["hashmap", "rocksdb"]))
     assert LogSink.records() == expected, f"MILLRACE_SEED={SEED}, round {round_}"
 
 

@@ -6,7 +6,7 @@ import copy
 import pickle
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +38,7 @@ from millrace.state import (
     StateHandles,
     ValueStateDescriptor,
 )
+from millrace.state.backends import BackendSpec
 from tests.driver.queryable_jobs import MAX_PARALLELISM, FakeJob, queryable
 
 
@@ -259,12 +260,19 @@ def test_damaged_file_is_reported() -> None:
         Asking(job)("total", "a")
 
 
-def test_files_of_another_backend_are_refused_for_now() -> None:
-    job = totals(parallelism=1).epoch(("total", "a", add(1))).checkpoint()
-    (handle,) = job.complete["7"][0].chain
-    job.complete = {"7": [StateHandles((replace(handle, kind="sst"),))]}
-    with pytest.raises(StateUnavailableError, match=r"cannot read files of the kind 'sst' yet\nAction: Use HashMap"):
-        Asking(job)("total", "a")
+def test_state_in_rocksdb_is_answered_for_as_well(tmp_path: Path) -> None:
+    job = FakeJob(
+        queryable(ValueStateDescriptor("total", Types.LONG())),
+        parallelism=1,
+        backend=BackendSpec("rocksdb", str(tmp_path)),
+    )
+    ask = Asking(job)
+    for epoch in range(1, 5):
+        job.states[0]._base_wanted = epoch in {2, 4}
+        job.epoch(("total", "a", add(epoch)), ("total", f"only {epoch}", add(1))).checkpoint()
+        assert ask("total", "a") == epoch * (epoch + 1) // 2
+    assert job.complete["7"][0].database
+    assert [ask("total", f"only {epoch}") for epoch in range(1, 5)] == [1, 1, 1, 1]
 
 
 # -- what is not there ----------------------------------------------------------------------------------------------

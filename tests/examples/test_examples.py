@@ -31,12 +31,12 @@ def test_an_example_prints_what_it_says(name: str, run: Run) -> None:
     assert run(str(EXAMPLES / name)) == expected_of(name)
 
 
-@pytest.mark.parametrize("name", ["connect_and_broadcast.py", "side_outputs.py"])
+@pytest.mark.parametrize("name", ["connect_and_broadcast.py", "login_failures.py", "side_outputs.py"])
 def test_an_example_prints_what_it_says_in_some_order(name: str, run: Run) -> None:
     assert sorted(run(str(EXAMPLES / name))) == sorted(expected_of(name))
 
 
-@pytest.mark.parametrize("name", ["word_count.py", "connect_and_broadcast.py"])
+@pytest.mark.parametrize("name", ["word_count.py", "connect_and_broadcast.py", "login_failures.py"])
 @pytest.mark.parametrize("parallelism", ["1", "3"])
 def test_the_parallelism_does_not_show_in_the_result(name: str, parallelism: str, run: Run) -> None:
     assert sorted(run("-p", parallelism, str(EXAMPLES / name))) == sorted(expected_of(name))

@@ -210,6 +210,7 @@ def test_killed_worker_is_forgotten_and_the_others_close(workers: Workers) -> No
     with JobLink(workers_exit=True) as link:
         victim, other = (workers.start(IDLE, link.address) for _ in range(2))
         workers.wait_for("open True", 2)
+        eventually(lambda: len(link.workers) == 2)
         victim.send_signal(signal.SIGKILL)
         eventually(lambda: link.workers == [other.pid])
         assert link.close() == []

@@ -63,6 +63,9 @@ while (left := [child.name() for child in psutil.Process().children(recursive=Tr
         break
     time.sleep(0.1)
 print("left:", left, flush=True)
+for child in psutil.Process().children(recursive=True):
+    if child.name() != "java":
+        print("left:", child.status(), child.cmdline(), flush=True)
 """
 
 

@@ -300,3 +300,26 @@ def test_the_same_moment_in_two_zones_is_one_key() -> None:
     assert identity(here) == identity(there)
     assert identity(here) != identity(here.replace(tzinfo=None))
     assert identity(UUID(int=1)) != identity(1)
+
+
+def test_a_reader_in_memory_opens_what_a_job_on_disk_has_left(tmp_path: Path) -> None:
+    files = open_files(tmp_path / "job")
+    on_disk = SubtaskState(files, "1", 0, backend=BackendSpec("rocksdb", str(tmp_path / "local")))
+    total = on_disk.operator("sum", Types.LONG()).keyed.get_state(ValueStateDescriptor("total", Types.LONG()))
+    handles = StateHandles()
+    for epoch in range(1, 6):
+        on_disk.open(handles)
+        on_disk._base_wanted = epoch == 3
+        for key in range(epoch):
+            on_disk.operator("sum").keyed.context.key = key
+            total.update((total.value() or 0) + 1)
+        handles = on_disk.snapshot(epoch, "a")
+    assert handles.database
+    in_memory = SubtaskState(files, "1", 0)
+    copy = in_memory.operator("sum", Types.LONG()).keyed.get_state(ValueStateDescriptor("total", Types.LONG()))
+    in_memory.open(handles)
+    found = {}
+    for key in range(6):
+        in_memory.operator("sum").keyed.context.key = key
+        found[key] = copy.value()
+    assert found == {0: 5, 1: 4, 2: 3, 3: 2, 4: 1, 5: None}

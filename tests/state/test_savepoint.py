@@ -20,6 +20,7 @@ from millrace.state import (
     ListStateDescriptor,
     Manifest,
     MapStateDescriptor,
+    OperatorMeta,
     ReducingStateDescriptor,
     Savepoint,
     StateCorruptedError,
@@ -37,6 +38,7 @@ from millrace.state import (
     subtask_of,
     write_manifest,
 )
+from millrace.state.backends import BackendSpec
 from tests.state.make_savepoint_data import (
     DESCRIPTORS,
     MAX_PARALLELISM,
@@ -270,12 +272,23 @@ def test_a_manifest_that_disagrees_with_its_files_is_damage(tmp_path: Path) -> N
         Savepoint.read(tmp_path).keyed_state(RICH, "total").to_arrow()
 
 
-def test_files_of_one_backend_alone_are_not_read(tmp_path: Path) -> None:
-    handles = {VERTEX: [StateHandles((FileHandle("state/x.sst", 1, "", 7, "a", "sst"),))]}
-    manifest = msgspec.structs.replace(write_savepoint(tmp_path), subtasks=handles)
-    write_manifest(open_files(tmp_path), manifest)
-    with pytest.raises(StateError, match=r"state/x\.sst can be read by the state backend alone that wrote it"):
-        list(Savepoint.read(tmp_path).keyed_state(RICH, "total"))
+def test_a_checkpoint_of_rocksdb_is_read_like_any_other(tmp_path: Path) -> None:
+    files = open_files(tmp_path / "job")
+    state = SubtaskState(files, "1", 0, backend=BackendSpec("rocksdb", str(tmp_path / "local")))
+    total = state.operator("sum", Types.STRING()).keyed.get_state(ValueStateDescriptor("total", Types.LONG()))
+    handles = StateHandles()
+    for epoch in range(1, 5):
+        state.open(handles)
+        state._base_wanted = epoch == 3  # Its base is what epoch 2 has left in the database.
+        for number in range(epoch):
+            state.operator("sum").keyed.context.key = f"k{number}"
+            total.update((total.value() or 0) + epoch)
+        handles = state.snapshot(epoch, "a")
+    assert handles.database
+    operator = OperatorMeta("sum", "1", 1, 128, "Sum", state.describe()["sum"])
+    write_manifest(files, Manifest("job", 4, subtasks={"1": [handles]}, operators=[operator]))
+    view = Savepoint.read(tmp_path / "job").keyed_state("sum", "total")
+    assert dict(view) == {"k0": 10, "k1": 9, "k2": 7, "k3": 4}
 
 
 # -- writing ----------------------------------------------------------------------------------------------------------

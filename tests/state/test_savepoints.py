@@ -127,7 +127,7 @@ def everywhere(_uid: str) -> tuple[range, int]:
 @pytest.fixture(autouse=True)
 def _small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "CHUNK", 150)
-    monkeypatch.setattr("millrace.state.rescaling.CHUNK", 150)
+    monkeypatch.setattr("millrace.state.disk_reading.CHUNK", 150)
 
 
 @pytest.mark.parametrize("old", KINDS)

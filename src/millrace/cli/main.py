@@ -8,14 +8,14 @@ import sys
 from collections.abc import Sequence
 from importlib import metadata
 
-from millrace.cli import doctor, info, run, savepoint, state
+from millrace.cli import doctor, info, replay, run, savepoint, state
 from millrace.cli.script import ScriptError
 from millrace.common.errors import MillraceError
 
 # What a shell expects of a program that SIGINT has ended: 128 + 2.
 _INTERRUPTED = 130
 
-_VERBS = (run, info, savepoint, state, doctor)
+_VERBS = (run, info, savepoint, replay, state, doctor)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

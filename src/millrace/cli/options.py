@@ -14,8 +14,16 @@ Verbs = Any
 
 def add_script_options(parser: argparse.ArgumentParser) -> None:
     """The script with its arguments, and what decides about the environments that it makes."""
-    parser.add_argument("--pyflink", action="store_true", help="answer the script's `import pyflink...`")
     parser.add_argument("-p", "--parallelism", type=_parallelism, metavar="N", help="the default parallelism")
+    parser.add_argument("--master", metavar="URL", help="Spark's master (local[*])")
+    add_environment_options(parser)
+    parser.add_argument("script", metavar="job.py", help="the program")
+    parser.add_argument("args", nargs=argparse.REMAINDER, metavar="...", help="the program's own arguments")
+
+
+def add_environment_options(parser: argparse.ArgumentParser) -> None:
+    """What decides about the environments that a script makes, and about what it finds, without Spark."""
+    parser.add_argument("--pyflink", action="store_true", help="answer the script's `import pyflink...`")
     parser.add_argument(
         "-D",
         dest="settings",
@@ -25,7 +33,6 @@ def add_script_options(parser: argparse.ArgumentParser) -> None:
         metavar="key=value",
         help="a setting of Millrace or Spark; may be repeated",
     )
-    parser.add_argument("--master", metavar="URL", help="Spark's master (local[*])")
     parser.add_argument(
         "-pyfs",
         "--pyFiles",
@@ -34,8 +41,6 @@ def add_script_options(parser: argparse.ArgumentParser) -> None:
         metavar="paths",
         help="modules, directories, zips and wheels that the script imports, with commas between",
     )
-    parser.add_argument("script", metavar="job.py", help="the program")
-    parser.add_argument("args", nargs=argparse.REMAINDER, metavar="...", help="the program's own arguments")
 
 
 def configuration_of(options: argparse.Namespace) -> Configuration:
@@ -43,10 +48,11 @@ def configuration_of(options: argparse.Namespace) -> Configuration:
     configuration = Configuration()
     for key, value in options.settings:
         configuration.set_string(key, value)
-    if options.master is not None:
-        configuration.set_string("spark.master", options.master)
-    if options.parallelism is not None:
-        configuration.set_integer("parallelism.default", options.parallelism)
+    master, parallelism = getattr(options, "master", None), getattr(options, "parallelism", None)
+    if master is not None:
+        configuration.set_string("spark.master", master)
+    if parallelism is not None:
+        configuration.set_integer("parallelism.default", parallelism)
     return configuration
 
 

@@ -196,7 +196,7 @@ def _operator_lines(operator: dict[str, Any]) -> Iterator[str]:
             state["name"],
             state["description"],
             state["type"] + (" (pickled)" if state["pickled"] else ""),
-            f"{state['entries']:,}",
+            "?" if state["entries"] < 0 else f"{state['entries']:,}",
             size_in_words(state["bytes"]),
         ]
         for state in shown

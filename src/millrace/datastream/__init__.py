@@ -1,6 +1,7 @@
 """What a program is written with: environment, streams, functions, state, connectors (as ``pyflink.datastream``)."""
 
 from .accumulators import Accumulator, DoubleCounter, Histogram, IntCounter, ListAccumulator, LongCounter
+from .async_data_stream import AsyncDataStream
 from .checkpoint_config import CheckpointConfig
 from .checkpoint_storage import CheckpointStorage, FileSystemCheckpointStorage, JobManagerCheckpointStorage
 from .checkpointing_mode import CheckpointingMode
@@ -22,6 +23,8 @@ from .functions import (
     AggregateFunction,
     AllWindowFunction,
     AsyncFunction,
+    AsyncRetryPredicate,
+    AsyncRetryStrategy,
     BadRecord,
     BroadcastProcessFunction,
     CheckpointedFunction,
@@ -44,6 +47,7 @@ from .functions import (
     Partitioner,
     ProcessAllWindowFunction,
     ProcessFunction,
+    ProcessJoinFunction,
     ProcessWindowFunction,
     ReduceFunction,
     RuntimeContext,
@@ -73,7 +77,10 @@ __all__ = [
     "AggregateFunction",
     "AllWindowFunction",
     "AllWindowedStream",
+    "AsyncDataStream",
     "AsyncFunction",
+    "AsyncRetryPredicate",
+    "AsyncRetryStrategy",
     "BadRecord",
     "BroadcastConnectedStream",
     "BroadcastProcessFunction",
@@ -123,6 +130,7 @@ __all__ = [
     "PredefinedOptions",
     "ProcessAllWindowFunction",
     "ProcessFunction",
+    "ProcessJoinFunction",
     "ProcessWindowFunction",
     "ReduceFunction",
     "RuntimeContext",

@@ -189,6 +189,34 @@ class DataStream(OperatorSettings):
             raise ProgramError(at_site(f"connect takes a DataStream or a BroadcastStream, not {short_repr(ds)}."))
         return ConnectedStreams(self, ds)
 
+    def lookup_join(
+        self,
+        table: Any,
+        on: Any,
+        table_on: Any = None,
+        function: Any = None,
+        how: str = "inner",
+        output_type: TypeInformation | None = None,
+    ) -> DataStream:
+        """Joins each record with the rows of a Spark DataFrame that have its key: `(record, row)` for each of them.
+
+        The table is read once, before the first record, and each subtask keeps all of it. `on` says where the key
+        stands in a record, `table_on` where in a row: whatever `key_by` takes. With `function` the result is
+        `function(record, row)`. With `how="left"` a record without a row is joined with None. As in SQL, a key that
+        is None matches nothing.
+        """
+        from ._joins import lookup_join
+
+        return lookup_join(self, table, on, table_on, function, how, output_type)
+
+    def interval_join(self, other: Any, how: str = "inner") -> Any:
+        """Only a stream by key has interval joins."""
+        raise _needs_key("interval_join")
+
+    def temporal_join(self, versions: Any, how: str = "inner") -> Any:
+        """Only a stream by key has temporal joins."""
+        raise _needs_key("temporal_join")
+
     def get_side_output(self, output_tag: OutputTag) -> DataStream:
         """What the operator sends to a side output."""
         if not isinstance(output_tag, OutputTag):
@@ -394,6 +422,13 @@ def add_operator(
         name, operator, inputs, env.get_parallelism(), output_type=output_type, key_type=key_type
     )
     return DataStream(env, (Outlet(node.id),), output_type or stream_type)
+
+
+def _needs_key(operation: str) -> ProgramError:
+    return ProgramError(
+        at_site(f"{operation} joins streams by key, and this one has none."),
+        action=f"Put key_by(...) in front of {operation}(...).",
+    )
 
 
 def count_windows(size: int, slide: int) -> WindowAssigner[Any, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections import Counter
 from pathlib import Path
@@ -93,6 +94,29 @@ def backend_settings(backend: StateBackend | None) -> tuple[Literal["hashmap", "
 def program_path() -> str:
     """The script that runs, by which a job is known again after its process was killed."""
     return str(Path(sys.argv[0]).absolute()) if sys.argv and sys.argv[0] else ""
+
+
+def program_arguments() -> tuple[str, ...]:
+    """The arguments that the script was given, to be kept with the job: what looks like a secret is left out.
+
+    >>> sys.argv, before = ["job.py", "--table", "t", "--password", "x", "--api-key=y"], sys.argv
+    >>> program_arguments()
+    ('--table', 't', '--password', '******', '--api-key=******')
+    >>> sys.argv = before
+    """
+    shown: list[str] = []
+    for argument in sys.argv[1:]:
+        name, equals, _ = argument.partition("=")
+        if shown and shown[-1].startswith("-") and "=" not in shown[-1] and _SECRET.search(shown[-1]):
+            shown.append("******")
+        elif equals and _SECRET.search(name):
+            shown.append(f"{name}=******")
+        else:
+            shown.append(argument)
+    return tuple(shown)
+
+
+_SECRET = re.compile("password|secret|token|api-?key|credential", re.IGNORECASE)
 
 
 _SUBMITTED: Counter[str] = Counter()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from enum import Enum
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from millrace.common.errors import ProgramError
 from millrace.common.time import DurationLike
@@ -36,6 +36,9 @@ from .functions import (
     MapFunction,
     ReduceFunction,
 )
+
+if TYPE_CHECKING:
+    from ._joins import IntervalJoin, TemporalJoin
 
 
 class KeyedStream(DataStream):
@@ -153,6 +156,29 @@ class KeyedStream(DataStream):
         stream_type: TypeInformation | None = None,
     ) -> DataStream:
         return self._transform(name, operator, output_type, stream_type=stream_type, key_type=self._key_type)
+
+    # --- joins in event time ------------------------------------------------------------------------------------
+
+    def interval_join(self, other: KeyedStream, how: str = "inner") -> IntervalJoin:
+        """Joins records of equal keys whose times are near each other: `interval_join(other).between(lower, upper)`.
+
+        `how` is "inner", "left", "right" or "outer": whether a record without a partner is joined with None, when
+        the watermark says that none will come.
+        """
+        from ._joins import IntervalJoin
+
+        return IntervalJoin(self, other, how)
+
+    def temporal_join(self, versions: KeyedStream, how: str = "inner") -> TemporalJoin:
+        """Joins each record with the version of its key that was the last one at its time.
+
+        `versions` is a stream of changes: each record replaces the one before it of the same key, from its timestamp
+        on. A record waits until the watermark has reached its time. With `how="left"` a record for which there
+        is no version is joined with None.
+        """
+        from ._joins import TemporalJoin
+
+        return TemporalJoin(self, versions, how)
 
     # --- windows ------------------------------------------------------------------------------------------------
 

@@ -25,7 +25,14 @@ from millrace.runtime.sources.text import TextFileSource
 
 from ._checks import at_site, require_instance, require_text, require_type
 from ._defaults import environment_defaults
-from ._durability import backend_settings, checkpoint_options, next_ordinal, program_path, restore_options
+from ._durability import (
+    backend_settings,
+    checkpoint_options,
+    next_ordinal,
+    program_arguments,
+    program_path,
+    restore_options,
+)
 from ._execution import Executor, SubmittedJob, wait_for
 from ._program import Outlet, Program, is_bounded, iterates
 from ._settings import EnvironmentSettings
@@ -255,6 +262,7 @@ class StreamExecutionEnvironment(EnvironmentSettings):
             backend_directory=backend_directory,
             epoch_records=self._configuration.get(_EPOCH_RECORDS),
             script=program_path(),
+            arguments=program_arguments(),
             ordinal=next_ordinal(graph.name),
         )
 

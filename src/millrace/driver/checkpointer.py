@@ -1,6 +1,6 @@
 """A job's checkpoints: when one is due, writing it, and which files may go.
 
-    accepted epoch  →  is_due?  →  take: manifest (atomic)  →  what no kept manifest needs is deleted
+    accepted epoch  →  is_due?  →  take: manifest (atomic)  →  epoch record  →  what nothing kept needs is deleted
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable
 
 from millrace.common.errors import MillraceError
+from millrace.driver.epoch_records import EpochRecord, EpochRecords
 from millrace.driver.home import JobHome
 from millrace.graph.job_options import CheckpointOptions
 from millrace.state.errors import StateCorruptedError
@@ -30,7 +31,8 @@ class CheckpointFailedError(MillraceError):
 class Checkpointer:
     """Takes the checkpoints of one job. `clock` gives seconds.
 
-    What is kept: the newest `retained` manifests, the files that they name, and those that the next epoch reads.
+    What is kept: the newest `retained` manifests, the records of their epochs and of the one that failed last, the
+    files that these name, and those that the next epoch reads.
     """
 
     def __init__(
@@ -44,6 +46,7 @@ class Checkpointer:
         self._swept = self._started
         self._kept: dict[int, Manifest] = {}
         self._bad: set[int] = set()
+        self._records = EpochRecords(home.files)
         self._failures = 0
         self.newest_taken: Manifest | None = None
         self.completed = 0
@@ -55,8 +58,12 @@ class Checkpointer:
         interval, pause = self._options.interval / 1000, self._options.min_pause / 1000
         return now - self._started >= interval and now - self._ended >= pause
 
-    def take(self, manifest: Manifest) -> bool:
-        """Complete a checkpoint. False if it failed and that is tolerated: then the one before still counts."""
+    def take(self, manifest: Manifest, record: EpochRecord | None = None) -> bool:
+        """Complete a checkpoint. False if it failed and that is tolerated: then the one before still counts.
+
+        The failure of a job's last checkpoint is not: none would come after it to let out what sinks have prepared.
+        `record` is that of the epoch which ends with it.
+        """
         self._started = self._clock()
         try:
             self._home.check_owner()
@@ -68,10 +75,21 @@ class Checkpointer:
         self._ended = self._clock()
         self._failures = 0
         self._kept[manifest.epoch] = manifest
+        self._bad.discard(manifest.epoch)
         self.newest_taken = manifest
         self.completed = manifest.epoch
+        if record is not None:
+            self._records.put(record)
         self._forget_old()
         return True
+
+    def keep_failed(self, record: EpochRecord) -> None:
+        """Keep the record of an epoch that failed, in place of the one that failed before. Its attempt is over."""
+        self._home.check_owner()
+        before = self.keeps()
+        self._records.put(record)
+        for path in before - self.keeps():
+            self._home.files.delete(path)
 
     def _check_time(self, manifest: Manifest) -> None:
         took = self._clock() - self._started
@@ -83,7 +101,7 @@ class Checkpointer:
         self._failures += 1
         self.aborted = manifest.epoch
         what = f"Checkpoint {manifest.epoch} in {self._home.directory} failed: {error}"
-        if self._failures > self._options.tolerable_failures:
+        if manifest.final or self._failures > self._options.tolerable_failures:
             raise CheckpointFailedError(
                 what, action="Make room, or make the directory writable; the job goes on from the checkpoint before."
             ) from error
@@ -96,6 +114,7 @@ class Checkpointer:
 
         All that there are count as kept from now on, with their files.
         """
+        self._records.load()
         for epoch in list_manifests(self._home.files):
             if epoch not in self._bad and epoch not in self._kept:
                 self._look_at(epoch)
@@ -109,6 +128,10 @@ class Checkpointer:
             _LOG.warning("Checkpoint %d is left out: %s", epoch, error)
             self._bad.add(epoch)
 
+    def all_damaged(self) -> bool:
+        """Whether there are checkpoints and none of them is of use."""
+        return bool(self._bad) and not self._kept.keys() - self._bad
+
     def distrust(self, manifest: Manifest, why: str) -> bool:
         """A file that this checkpoint needs is damaged. Whether there is an older one to go on from."""
         self._bad.add(manifest.epoch)
@@ -120,6 +143,8 @@ class Checkpointer:
         for epoch in [epoch for epoch in list_manifests(self._home.files) if epoch > manifest.epoch]:
             self._home.files.delete(manifest_path(epoch))
             self._kept.pop(epoch, None)
+            self._bad.discard(epoch)
+        self._records.keep_only(self._kept)
         self._started = self._clock()
         self.newest_taken = manifest
         self.sweep(set())
@@ -127,8 +152,8 @@ class Checkpointer:
     # --- files ----------------------------------------------------------------------------------------------------
 
     def keeps(self) -> set[str]:
-        """The files that kept checkpoints need."""
-        return set().union(*(manifest.files() for manifest in self._kept.values()))
+        """The files that kept checkpoints and records need."""
+        return self._records.files().union(*(manifest.files() for manifest in self._kept.values()))
 
     def _forget_old(self) -> None:
         before = self.keeps()
@@ -136,6 +161,7 @@ class Checkpointer:
         for epoch in old:
             del self._kept[epoch]
             self._home.files.delete(manifest_path(epoch))
+        self._records.keep_only(self._kept)
         for path in before - self.keeps():
             self._home.files.delete(path)
         if self._clock() - self._swept > _SWEEP_SECONDS:
@@ -144,6 +170,7 @@ class Checkpointer:
     def sweep(self, needed: set[str]) -> None:
         """Delete what attempts that failed have left behind. `needed` is what the next epoch reads."""
         self._swept = self._clock()
+        needed = needed | self._records.files()
         for path in garbage(self._home.files, self._kept.values()):
             if path not in needed:
                 self._home.files.delete(path)

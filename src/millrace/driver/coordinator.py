@@ -95,7 +95,7 @@ class Coordinator:
         A heartbeat asks for an epoch even so, for the sake of timers and idle times.
         """
         ends = self.latest_offsets(now)
-        at_end = all(source.at_end(ends[node]) for node, source in self._sources.items())
+        at_end = all(node in self.state.finished or source.at_end(ends[node]) for node, source in self._sources.items())
         if self._batch_ends is not None and not at_end:
             self._batch_ends = ends
             return None
@@ -247,10 +247,15 @@ def _described(reports: Iterable[SubtaskReport]) -> dict[str, list[StateMeta]]:
             known = found.setdefault(uid, {})
             for state in states:
                 before = known.get((state.section, state.name))
-                entries = state.entries + (before.entries if before is not None else 0)
+                entries = _sum(state.entries, before.entries if before is not None else 0)
                 queryable = state.queryable or (before.queryable if before is not None else None)
                 known[state.section, state.name] = structs.replace(state, entries=entries, queryable=queryable)
     return {uid: list(states.values()) for uid, states in found.items()}
+
+
+def _sum(first: int, second: int) -> int:
+    """Numbers of entries, -1 for unknown."""
+    return -1 if min(first, second) < 0 else first + second
 
 
 def _joined(first: dict[int, list[Any]], second: dict[int, list[Any]]) -> dict[int, list[Any]]:

@@ -6,6 +6,7 @@ import queue
 from collections.abc import Iterator
 from typing import Any
 
+from millrace.driver.committing import Committers
 from millrace.driver.printing import print_records
 from millrace.graph.job_graph import JobPlan
 from millrace.graph.job_options import JobOptions
@@ -20,12 +21,12 @@ class Delivery:
     the checkpoint (`hold`), after which nothing takes them back.
     """
 
-    def __init__(self, plan: JobPlan, options: JobOptions) -> None:
+    def __init__(self, plan: JobPlan, options: JobOptions, committers: Committers) -> None:
         self._plan = plan
         self._print_sinks = options.print_sinks
         self._results: dict[int, queue.Queue[Any]] = {node_id: queue.Queue() for node_id in _collecting(plan, options)}
         self._held: list[SinkRecords] = []
-        self._committers = _committers(plan)
+        self._committers = committers
 
     def hold(self, records: list[SinkRecords]) -> None:
         """Take an epoch's records: print, or keep until `release`."""
@@ -48,11 +49,16 @@ class Delivery:
         self._held = []
 
     def commit(self, committables: dict[int, list[Any]]) -> None:
-        """Make visible what the sinks have prepared; asked twice, they do nothing the second time."""
-        for node_id, prepared in committables.items():
-            committer = self._committers.get(node_id)
-            if committer is not None:
-                committer.commit(prepared)
+        """Make visible what the sinks have prepared; see `Committers`."""
+        self._committers.commit(committables)
+
+    def clean_up(self) -> None:
+        """Nothing of earlier attempts is left to be committed: what they staged beyond that goes."""
+        self._committers.clean_up()
+
+    def close(self) -> None:
+        """The committers are not needed any more."""
+        self._committers.close()
 
     def results(self, node_id: int) -> Iterator[Any]:
         """What a collecting sink received, epoch by epoch, until the job ends; its error is raised at the end."""
@@ -85,12 +91,3 @@ def _collecting(plan: JobPlan, options: JobOptions) -> list[int]:
     collecting = [node.id for node in nodes if isinstance(node.operator, CollectOperator)]
     return [node_id for node_id in collecting if node_id not in options.print_sinks]
 
-
-def _committers(plan: JobPlan) -> dict[int, Any]:
-    found = {}
-    for vertex in plan.vertices:
-        for node in vertex.nodes:
-            create = getattr(node.operator.function, "create_committer", None)
-            if create is not None:
-                found[node.id] = create()
-    return found

@@ -1,6 +1,6 @@
 """A job's directory, and whose it is.
 
-    <checkpoint directory>/jobs/<job id>.json      name, script, status, owner
+    <checkpoint directory>/jobs/<job id>.json      name, script with its arguments, status, owner
                            jobs/<job id>.lock      held (flock) as long as the driver lives
                            <job id>/...            the job's files
 
@@ -18,8 +18,10 @@ import shutil
 import socket
 import tempfile
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 from uuid import uuid4
 
 import msgspec
@@ -44,7 +46,8 @@ class JobIdentity:
 
 
 class JobEntry(msgspec.Struct, frozen=True):
-    """What the index says about a job."""
+    """What the index says about a job. With the script's `arguments`, and `python_path` for what it imports, its
+    program can be run again."""
 
     job_id: str
     name: str
@@ -55,6 +58,8 @@ class JobEntry(msgspec.Struct, frozen=True):
     created: int
     host: str = ""
     pid: int = 0
+    arguments: list[str] = []
+    python_path: list[str] = []
     format: int = 1
 
     @property
@@ -111,6 +116,10 @@ class JobHome:
         finally:
             self._unlock()
 
+    def abandon(self) -> None:
+        """The job never began. What an earlier process of it has left waits for a program that fits it."""
+        self.close(RUNNING if self.continues else "FAILED", keep=self.continues)
+
     def _delete(self) -> None:
         assert self._entry is not None
         # The entry first: without it nobody goes on from files that are half gone.
@@ -129,24 +138,27 @@ def temporary_home() -> JobHome:
     return JobHome(tempfile.mkdtemp(prefix="millrace-"), None)
 
 
-def durable_home(root: str, identity: JobIdentity) -> JobHome:
+def durable_home(
+    root: str, identity: JobIdentity, arguments: Sequence[str] = (), python_path: Sequence[str] = ()
+) -> JobHome:
     """The directory that a killed driver of the same job has left below `root`, or a new one."""
     files = open_files(root)
+    mine = {**_me(), "arguments": list(arguments), "python_path": list(python_path)}
     for path in files.list("jobs"):
         entry = _read_entry(files, path) if path.endswith(".json") else None
         if entry is None or entry.status != RUNNING or entry.identity != identity:
             continue
         lock = _locked(root, entry.job_id)
         if lock is not None or not _is_local(root):
-            return _own(root, files, msgspec.structs.replace(entry, **_me()), lock, continues=True)
+            return _own(root, files, msgspec.structs.replace(entry, **mine), lock, continues=True)
     now = int(time.time() * 1000)
     job_id = JobID().to_hex_string()
     fresh = JobEntry(job_id, identity.name, identity.script, identity.ordinal, RUNNING, "", now)
-    entry = msgspec.structs.replace(fresh, **_me())
+    entry = msgspec.structs.replace(fresh, **mine)
     return _own(root, files, entry, _locked(root, job_id), continues=False)
 
 
-def _me() -> dict[str, str | int]:
+def _me() -> dict[str, Any]:
     return {"owner": uuid4().hex, "host": socket.gethostname(), "pid": os.getpid()}
 
 
@@ -158,6 +170,13 @@ def _own(root: str, files: JobFiles, entry: JobEntry, lock: int | None, continue
             os.close(lock)
         raise
     return JobHome(root, entry, lock, continues)
+
+
+def list_jobs(root: str) -> list[JobEntry]:
+    """What the index of a checkpoint directory says about its jobs, as far as it can be read."""
+    files = open_files(root)
+    found = (_read_entry(files, path) for path in files.list("jobs") if path.endswith(".json"))
+    return [entry for entry in found if entry is not None]
 
 
 def _entry_path(job_id: str) -> str:

@@ -6,8 +6,11 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any
+
+from msgspec import structs
 
 from millrace.common.completable_future import CompletableFuture
 from millrace.common.errors import JobCancelledError, JobExecutionError, MillraceError, ProgramError
@@ -16,8 +19,10 @@ from millrace.common.job_execution_result import JobExecutionResult
 from millrace.common.job_id import JobID
 from millrace.common.job_status import JobStatus
 from millrace.driver.checkpointer import Checkpointer
+from millrace.driver.committing import Committers
 from millrace.driver.coordinator import Coordinator, EpochRejectedError, EpochResult
 from millrace.driver.delivery import Delivery
+from millrace.driver.epoch_records import BegunEpoch, EpochRecord, failure_record, record_of
 from millrace.driver.home import JobHome, OwnerChangedError
 from millrace.driver.job_state import JobState, manifest_of
 from millrace.driver.job_view import JobView
@@ -32,7 +37,7 @@ from millrace.runtime.epoch import EpochInput
 from millrace.runtime.failure import TaskFailure
 from millrace.runtime.operators.own_state import is_listener
 from millrace.runtime.sources.base import Offset
-from millrace.state.errors import StateCorruptedError
+from millrace.state.errors import StateCorruptedError, StatePickleError, StateTypeError
 from millrace.state.manifest import Manifest
 
 _LOG = logging.getLogger("millrace.job")
@@ -78,10 +83,14 @@ class JobRun(JobClient):
         self.checkpointer = checkpointer
         self._strategy = restart_strategy_of(options.restart_strategy, checkpointing=checkpointer is not None)
         self._restarts: list[JobRestart] = []
-        self._delivery = Delivery(plan, options)
+        committers = Committers(
+            plan, self.job_id.to_hex_string(), home.directory, options.configuration, self.cancelled.wait
+        )
+        self._delivery = Delivery(plan, options, committers)
         self._began_from = began_from
         queryable = queryable_options_from(options.configuration)
         self.queryable_state = None if queryable is None else QueryableStateServer(queryable)
+        self._begun: BegunEpoch | None = None
         self._has_listeners = any(is_listener(node.operator.function) for v in plan.vertices for node in v.nodes)
         self._told = 0, 0
         self._started = time.time()
@@ -120,6 +129,7 @@ class JobRun(JobClient):
         self.status = JobStatus.RUNNING
         try:
             self._commit()  # what a crash between manifest and commit has left
+            self._clean_up()
             if not self.coordinator.state.final:
                 loop(self)
         except BaseException as raised:
@@ -129,16 +139,17 @@ class JobRun(JobClient):
             closing = self.runner.close()
             if closing and error is None:
                 error = JobExecutionError("Closing the job's functions failed.", traceback_text="\n".join(closing))
-        except Exception as raised:
+        except BaseException as raised:
             error = error or raised
         return error
 
     def _goes_on_after(self, error: BaseException) -> bool:
         """Whether another attempt follows, and the pause before it."""
-        if self.cancelled.is_set() or isinstance(error, _FINAL) or not isinstance(error, Exception):
+        if self.cancelled.is_set() or _is_final(error) or not isinstance(error, Exception):
             return False
-        if self._leaves_out_damaged(error):
-            return True
+        began_from = self._damaged_beginning(error)
+        if began_from is not None and self.checkpointer is not None:
+            return self.checkpointer.distrust(began_from, str(error))
         delay = self._strategy.failed(int(time.monotonic() * 1000))
         if delay is None:
             return False
@@ -149,13 +160,13 @@ class JobRun(JobClient):
         _LOG.warning("Job %r restarts in %g s (restart %d) after: %s", name, delay / 1000, number, cause)
         return not self.cancelled.wait(delay / 1000)
 
-    def _leaves_out_damaged(self, error: BaseException) -> bool:
-        """Where a file of the checkpoint that this attempt began from is damaged: whether there is an older one."""
+    def _damaged_beginning(self, error: BaseException) -> Manifest | None:
+        """The checkpoint that this attempt began from, if the error says that a file of it is damaged."""
         began_from = self._began_from
-        if self.checkpointer is None or began_from is None or self.coordinator.state.epoch != began_from.epoch:
-            return False
+        if began_from is None or self.coordinator.state.epoch != began_from.epoch:
+            return None
         damaged = isinstance(error, TaskFailedError) and error.failure.kind == StateCorruptedError.__name__
-        return damaged and self.checkpointer.distrust(began_from, str(error))
+        return began_from if damaged else None
 
     def _run_again(self) -> BaseException | None:
         try:
@@ -172,12 +183,15 @@ class JobRun(JobClient):
         manifest = None if self.checkpointer is None else self.checkpointer.newest()
         if manifest is None:
             state = self._origin
+            kept = set() if self.checkpointer is None else self.checkpointer.keeps()
             for path in self.home.files.list("state"):
-                self.home.files.delete(path)
+                if path not in kept:
+                    self.home.files.delete(path)
         else:
             assert self.checkpointer is not None
             self.checkpointer.begin(manifest)
-            state = job_state_of(self.plan, Origin(manifest, self.directory, own=True), self.home.files)
+            origin = Origin(manifest, self.directory, own=True)
+            state = job_state_of(self.plan, origin, self.home.files, self.options.backend)
         self._began_from = manifest
         self.coordinator = self._new_coordinator(state)
 
@@ -187,10 +201,17 @@ class JobRun(JobClient):
         self.savepoints.close(error)
         cancelled = isinstance(error, JobCancelledError)
         status = JobStatus.FINISHED if error is None else JobStatus.CANCELED if cancelled else JobStatus.FAILED
-        try:
-            self.home.close(status.name, keep=self._keeps_files(status))
-        finally:
-            self._tell_the_end(status, error)
+        keep = self._keeps_files(status)
+        with ExitStack() as closing:  # whatever goes wrong, to the end
+            closing.callback(self._tell_the_end, status, error)
+            closing.callback(self.home.close, status.name, keep)
+            self._close_sinks(keep)
+
+    def _close_sinks(self, keep: bool) -> None:
+        # What could not be committed may stand in a savepoint.
+        if not keep and not self.coordinator.state.committables:
+            self._clean_up()
+        self._delivery.close()
 
     def _tell_the_end(self, status: JobStatus, error: BaseException | None) -> None:
         self.status = status
@@ -209,7 +230,9 @@ class JobRun(JobClient):
 
     def _keeps_files(self, status: JobStatus) -> bool:
         retention = "never" if self.options.checkpoints is None else self.options.checkpoints.retention
-        return retention == "on-cancellation" or (retention == "on-failure" and status is JobStatus.FAILED)
+        if status is JobStatus.CANCELED:
+            return retention == "on-cancellation"
+        return status is JobStatus.FAILED and retention != "never"
 
     def _final_error(self, raised: BaseException) -> BaseException:
         if self.cancelled.is_set() or isinstance(raised, CancelledError):
@@ -224,9 +247,12 @@ class JobRun(JobClient):
         Raises `JobStopped` when the job is to end with this epoch's savepoint.
         """
         request = self.savepoints.next()
+        before = self.coordinator.state
         try:
-            result = self._run_until_it_counts(self._prepared(epoch, request), ends)
+            self._begun = BegunEpoch(self._prepared(epoch, request), ends, before, self.attempt)
+            result = self._run_until_it_counts(self._begun.epoch, ends)
             self._settle(result, request)
+            self._delete_what_only(before)
         except BaseException as error:
             if request is not None:
                 request.future.set_exception(SavepointError(f"The epoch of the savepoint failed: {error}"))
@@ -253,8 +279,11 @@ class JobRun(JobClient):
         for _ in range(_REJECTIONS):
             if self.cancelled.is_set():
                 raise CancelledError
-            reports = self.runner.run(epoch)
-            before = self.coordinator.state.files()
+            try:
+                reports = self.runner.run(epoch)
+            except Exception as error:
+                self._record_failed(error)
+                raise
             try:
                 result = self.coordinator.complete(epoch, ends, reports)
                 break
@@ -262,10 +291,32 @@ class JobRun(JobClient):
                 rejected = error
         else:
             raise rejected
-        kept = set() if self.checkpointer is None else self.checkpointer.keeps()
-        for path in before - self.coordinator.state.files() - kept:
-            self.home.files.delete(path)
         return result
+
+    def _delete_what_only(self, before: JobState) -> None:
+        """The files of an earlier state that neither the job nor anything kept needs any more."""
+        # A restart goes back to a checkpoint or, while there is none, to where the job began.
+        kept = set() if self.checkpointer is None else self.checkpointer.keeps()
+        kept |= set() if self._origin is None else self._origin.files()
+        for path in before.files() - self.coordinator.state.files() - kept:
+            self.home.files.delete(path)
+
+    def _record_failed(self, error: Exception) -> None:
+        """Have the epoch that failed be replayed later, if it can be."""
+        record = self._epoch_record()
+        if record is None or self.checkpointer is None or isinstance(error, CancelledError) or self.cancelled.is_set():
+            return
+        failure = failure_record(error, error.failure if isinstance(error, TaskFailedError) else None, self.plan)
+        try:
+            self.checkpointer.keep_failed(structs.replace(record, failure=failure))
+        except (OSError, MillraceError) as also:
+            _LOG.warning("The epoch that failed cannot be replayed: %s", also)
+
+    def _epoch_record(self) -> EpochRecord | None:
+        if self._begun is None or not self.home.is_durable:
+            return None
+        job_id, backend = self.job_id.to_hex_string(), self.options.backend
+        return record_of(self._begun, self.plan, job_id, self.directory, backend)
 
     def _settle(self, result: EpochResult, request: SavepointRequest | None) -> None:
         """The epoch counts. If it is a checkpoint, write that down first, and then let out what it made."""
@@ -277,7 +328,7 @@ class JobRun(JobClient):
             self._let_out()
         elif request is not None or result.final or checkpointer.is_due():
             manifest = self._manifest()
-            taken = checkpointer.take(manifest)
+            taken = checkpointer.take(manifest, self._epoch_record())
             if request is not None:
                 if not taken:
                     raise SavepointError("The checkpoint of the savepoint's epoch failed.")
@@ -299,6 +350,14 @@ class JobRun(JobClient):
     def _commit(self) -> None:
         self._delivery.commit(self.coordinator.state.committables)
         self.coordinator.state = replace(self.coordinator.state, committables={})
+
+    def _clean_up(self) -> None:
+        """What earlier attempts have staged goes, unless another driver's attempt may have staged it."""
+        try:
+            self.home.check_owner()
+        except OwnerChangedError:
+            return
+        self._delivery.clean_up()
 
     def _tell_of_the_last_checkpoint(self) -> None:
         """An epoch that reads nothing, for the sake of the functions that listen."""
@@ -363,6 +422,12 @@ class JobRun(JobClient):
 
 # Errors after which another attempt could not do better.
 _FINAL = (CancelledError, OwnerChangedError, RestoreRefusedError)
+_FINAL_IN_TASKS = {StatePickleError.__name__, StateTypeError.__name__}
+
+
+def _is_final(error: BaseException) -> bool:
+    in_task = isinstance(error, TaskFailedError) and error.failure.kind in _FINAL_IN_TASKS
+    return in_task or isinstance(error, _FINAL)
 
 
 def _explained(error: BaseException) -> BaseException:

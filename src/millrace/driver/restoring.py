@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -11,11 +12,14 @@ from millrace.driver.job_state import JobState
 from millrace.graph.job_graph import JobPlan, Vertex
 from millrace.graph.stream_graph import StreamGraph
 from millrace.runtime.epoch import Restore, SubtaskId
+from millrace.runtime.operators.own_state import LIST_CHECKPOINTED
 from millrace.runtime.operators.source import SourceOperator
 from millrace.state.errors import StateError, StatePickleError
 from millrace.state.files import JobFiles, open_files
 from millrace.state.handles import StateHandles
-from millrace.state.manifest import Manifest, OperatorMeta, latest_manifest, list_manifests, read_manifest
+from millrace.state.manifest import Manifest, OperatorMeta, StateMeta, latest_manifest, list_manifests, read_manifest
+
+_LOG = logging.getLogger("millrace.job")
 
 
 class RestoreRefusedError(MillraceError):
@@ -54,6 +58,8 @@ def find_origin(path: str, allow_non_restored: bool, allow_pickle: bool) -> Orig
         if not list_manifests(files):
             raise RestoreRefusedError(f"There is no savepoint or checkpoint in {path!r}.", action=_WHERE)
         manifest, damaged = latest_manifest(files)
+        for error in damaged:
+            _LOG.warning("A checkpoint in %s is left out: %s", directory, error)
         if manifest is None:
             raise damaged[0]
     assert manifest is not None
@@ -87,7 +93,8 @@ def adopt_max_parallelism(graph: StreamGraph, manifest: Manifest) -> None:
 
 
 def _has_keyed_state(meta: OperatorMeta) -> bool:
-    return any(state.section in {"keyed", "timers"} for state in meta.states)
+    # Every operator has tables for timers, and only a keyed one can have timers in them.
+    return any(state.section == "keyed" or (state.section == "timers" and state.entries) for state in meta.states)
 
 
 def check_restorable(plan: JobPlan, origin: Origin) -> None:
@@ -98,7 +105,8 @@ def check_restorable(plan: JobPlan, origin: Origin) -> None:
         named = "; ".join(text for _, text in lost)
         raise RestoreRefusedError(
             f"The program has no operator for this state of {origin.directory}: {named}.",
-            action="Give operators the uid() that they had, or allow the loss with --allow-non-restored-state.",
+            action="Give operators the uid() that they had, or allow the loss: --allow-non-restored-state, or "
+            "execution.state-recovery.ignore-unclaimed-state.",
         )
 
 
@@ -109,20 +117,32 @@ def _state_ids(plan: JobPlan) -> Iterator[str]:
 def _state_lines(manifest: Manifest) -> Iterator[tuple[str, str]]:
     """Each operator that has something to lose, and in words what."""
     for meta in manifest.operators:
-        states = (state for state in meta.states if state.section != "timers" and not state.name.startswith("@"))
-        what = [repr(state.name) for state in states]
+        what = list(dict.fromkeys(_in_words(state) for state in meta.states if _is_programs_own(state)))
         if meta.uid in manifest.sources or meta.uid in manifest.spark.get("sources", {}):
             what.append("its offsets")
         if what:
             yield meta.uid, f"{meta.name or meta.uid} (uid {meta.uid!r}): {', '.join(what)}"
 
 
-def job_state_of(plan: JobPlan, origin: Origin, files: JobFiles) -> JobState:
-    """Where a job stands that begins from a manifest. `files` are the job's own."""
+def _is_programs_own(state: StateMeta) -> bool:
+    """Whether the program would miss it: the engine's own bookkeeping begins anew without harm."""
+    if state.section == "timers" or state.name == LIST_CHECKPOINTED:
+        return state.entries > 0
+    return not state.name.startswith("@")
+
+
+def _in_words(state: StateMeta) -> str:
+    if state.section == "timers":
+        return "its timers"
+    return "its list" if state.name == LIST_CHECKPOINTED else repr(state.name)
+
+
+def job_state_of(plan: JobPlan, origin: Origin, files: JobFiles, backend: str) -> JobState:
+    """Where a job stands that begins from a manifest. `files` and `backend` are the job's own."""
     check_restorable(plan, origin)
     manifest = origin.manifest
     trusted = origin.own or origin.allow_pickle
-    in_place = origin.own and _same_shape(plan, manifest)
+    in_place = origin.own and manifest.backend == backend and _same_shape(plan, manifest)
     subtasks: dict[SubtaskId, StateHandles] = {}
     restore: dict[SubtaskId, Restore] = {}
     for vertex in plan.vertices:
@@ -194,7 +214,8 @@ def _feedback(plan: JobPlan, origin: Origin, files: JobFiles, in_place: bool) ->
         paths = [path for paths in by_subtask.values() for path in paths]
         for number, path in enumerate(paths):
             index = number % vertex.parallelism
-            target = f"feedback/{vertex.id}/{index}/restored-{origin.manifest.epoch}-{number}.feedback"
+            # The next epoch reads it; named after that, it is garbage when a checkpoint after it is complete.
+            target = f"feedback/{vertex.id}/{index}/{origin.manifest.epoch + 1}-restored-{number}.feedback"
             files.write(target, origin.files.read(path))
             found.setdefault((vertex.id, index), []).append(target)
     return found

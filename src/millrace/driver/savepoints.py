@@ -6,6 +6,7 @@ import logging
 import threading
 from collections import deque
 from dataclasses import dataclass, field
+from pathlib import Path
 from uuid import uuid4
 
 from msgspec import structs
@@ -15,11 +16,16 @@ from millrace.common.errors import MillraceError
 from millrace.common.job_id import JobID
 from millrace.driver.coordinator import EpochResult
 from millrace.runtime.epoch import SubtaskId
+from millrace.runtime.operators.own_state import LIST_CHECKPOINTED
 from millrace.state.files import JobFiles, open_files
 from millrace.state.handles import StateHandles
-from millrace.state.manifest import Manifest, write_manifest
+from millrace.state.manifest import Manifest, StateMeta, write_manifest
 
 _LOG = logging.getLogger("millrace.job")
+
+
+# Written and deleted again before the tasks are asked to write a savepoint.
+_PROBE = "manifests/probe"
 
 
 class SavepointError(MillraceError):
@@ -57,7 +63,9 @@ class SavepointRequests:
                 "There is no directory for the savepoint.",
                 action="Give one, or set execution.checkpointing.savepoint-dir.",
             )
-        path = f"{below.removeprefix('file://').rstrip('/')}/savepoint-{self._job_id[:6]}-{uuid4().hex[:12]}"
+        text = below.removeprefix("file://").rstrip("/")
+        root = text if "://" in text else str(Path(text).absolute())  # Workers may stand in other directories.
+        path = f"{root}/savepoint-{self._job_id[:6]}-{uuid4().hex[:12]}"
         request = SavepointRequest(path, stop, drain)
         with self._lock:
             if self._closed:
@@ -71,9 +79,15 @@ class SavepointRequests:
         return bool(self._waiting)
 
     def next(self) -> SavepointRequest | None:
-        """The next one to begin."""
-        with self._lock:
-            return self._waiting.popleft() if self._waiting else None
+        """The next one to begin. Those whose directory cannot be written fail here, and not the job's epoch."""
+        while self._waiting:
+            with self._lock:
+                request = self._waiting.popleft()
+            error = _refusal(request.path)
+            if error is None:
+                return request
+            request.future.set_exception(error)
+        return None
 
     def close(self, cause: BaseException | None) -> None:
         """The job has ended, perhaps with an error: nobody waits any longer."""
@@ -87,6 +101,20 @@ class SavepointRequests:
         if self._cause is None:
             return SavepointError("The job has ended; there is nothing to save.")
         return SavepointError(f"The job ended before a savepoint was taken: {self._cause}")
+
+
+def _refusal(path: str) -> SavepointError | None:
+    """Why nothing can be written below a path, None where it can."""
+    try:
+        files = open_files(path)
+        files.write(_PROBE, b"")
+        files.delete(_PROBE)
+    except Exception as error:
+        return SavepointError(
+            f"The savepoint {path} cannot be written: {type(error).__name__}: {error}",
+            action="Name a directory that the program can write to.",
+        )
+    return None
 
 
 def complete_savepoint(request: SavepointRequest, manifest: Manifest, result: EpochResult, files: JobFiles) -> None:
@@ -115,11 +143,15 @@ def _subtasks(manifest: Manifest, result: EpochResult) -> dict[str, list[StateHa
     }
 
 
+def _is_programs_own(state: StateMeta) -> bool:
+    return not state.name.startswith("@") or state.name == LIST_CHECKPOINTED
+
+
 def _warn_of_missing_uids(manifest: Manifest) -> None:
     nameless = [
         meta.name
         for meta in manifest.operators
-        if meta.uid.startswith("@") and any(not state.name.startswith("@") for state in meta.states if state.entries)
+        if meta.uid.startswith("@") and any(_is_programs_own(state) for state in meta.states if state.entries)
     ]
     if nameless:
         _LOG.warning(

@@ -43,7 +43,7 @@ class JobOptions:
     of every other collecting sink are the job's results. `python_path` holds what `sys.path` of the workers needs.
 
     `script` and `ordinal` (the how-manieth job of the process) tell with the name whether a job that a killed
-    process left is this one. `epoch_records` bounds what an epoch reads of each source.
+    process left is this one; `arguments` are the script's. `epoch_records` bounds what an epoch reads of each source.
     """
 
     job_name: str
@@ -65,4 +65,5 @@ class JobOptions:
     backend_directory: str = ""
     epoch_records: int | None = None
     script: str = ""
+    arguments: tuple[str, ...] = ()
     ordinal: int = 1

@@ -44,7 +44,9 @@ class Shuffle(Partitioning):
 
 @dataclass(frozen=True)
 class Broadcast(Partitioning):
-    """Every record to every subtask."""
+    """Every record to every subtask; with `first`, before all other records of the epoch."""
+
+    first: bool = False
 
     name: ClassVar[str] = "BROADCAST"
 

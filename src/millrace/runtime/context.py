@@ -35,9 +35,19 @@ class OperatorContext:
         return self._owner.backends(self._node)
 
     @property
+    def uid(self) -> str:
+        """What tells the operator from the others, across restarts."""
+        return self._node.state_id
+
+    @property
     def subtask(self) -> int:
         """Index of the subtask."""
         return self._owner.index
+
+    @property
+    def parallelism(self) -> int:
+        """How many subtasks there are."""
+        return self._owner.vertex.parallelism
 
     @property
     def rescaled(self) -> bool:
@@ -129,6 +139,22 @@ class RuntimeContext:
         """Name, index (from 1), parallelism and attempt, as Flink writes them in logs."""
         place = f"({self._index + 1}/{self._vertex.parallelism})"
         return f"{self._name} {place}#{self._settings.attempt}"
+
+    def get_operator_unique_id(self) -> str:
+        """The operator's uid, given or made up: the same after a restart."""
+        return self._context.uid
+
+    def get_checkpoint_id(self) -> int:
+        """Number of the epoch in progress, and of the checkpoint that may end it."""
+        return self._context.epoch
+
+    def get_processing_time(self) -> int:
+        """The epoch's processing time, in milliseconds."""
+        return self._context.processing_time
+
+    def get_checkpoint_directory(self) -> str:
+        """Where the files of the job are: its directory below the checkpoint directory, or a temporary one."""
+        return self._settings.directory
 
     def get_job_id(self) -> str:
         """The job's id."""

@@ -7,7 +7,7 @@ import os
 import pickle
 import traceback
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -73,6 +73,8 @@ class TaskFailure:
     traceback: str
     subtask: str
     user_code: bool
+    # (level, slot) of the task.
+    place: tuple[int, int] | None = None
 
     def encode(self) -> bytes:
         """As the control line carries it."""
@@ -86,8 +88,12 @@ class TaskFailure:
         return failure
 
 
-def describe_failure(error: BaseException, subtask: str) -> TaskFailure:
-    """What the driver needs to tell the user about an exception that ended a task."""
+def describe_failure(error: BaseException, subtask: str, place: tuple[int, int] | None = None) -> TaskFailure:
+    """What the driver needs to tell the user about an exception that ended a task. `place` is its level and slot."""
+    return replace(_described(error, subtask), place=place)
+
+
+def _described(error: BaseException, subtask: str) -> TaskFailure:
     if not isinstance(error, UserCodeError):
         text = "".join(traceback.format_exception(error))
         return TaskFailure(type(error).__name__, str(error), "", "", "", None, text, subtask, user_code=False)
@@ -104,7 +110,7 @@ def describe_failure(error: BaseException, subtask: str) -> TaskFailure:
 
 def describe_closing(error: BaseException) -> str:
     """The same for an exception that came when a function was closed, as text."""
-    failure = describe_failure(error, "")
+    failure = _described(error, "")
     return f"{failure.operator}: {failure.function} failed at {failure.location}\n{failure.traceback}".rstrip()
 
 

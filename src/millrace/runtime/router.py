@@ -238,7 +238,7 @@ def make_router(edge: OutEdge, subtask: int, parallelism: int, batch: bool) -> R
     """The router for an edge; `parallelism` is the sender's, `batch` tells BATCH mode."""
     if batch and isinstance(edge.partitioning, KeyGroups):
         return KeyGroupRouter(edge, subtask, edge.partitioning.selector)
-    if batch and isinstance(edge.partitioning, Broadcast):
+    if isinstance(edge.partitioning, Broadcast) and (batch or edge.partitioning.first):
         return Router(edge, subtask, parallelism, seq=SEQ_FIRST)
     return Router(edge, subtask, parallelism)
 

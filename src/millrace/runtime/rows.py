@@ -26,8 +26,9 @@ REPORT_LEVEL = 1 << 30
 # The place of what comes after every record of the epoch (timers and watermarks of its end).
 SEQ_END = 1 << 62
 
-# The place of what comes before every record: in BATCH mode, all of a broadcast stream.
-SEQ_FIRST = -1
+# The place of what comes before every record, and before what timers emit when an epoch begins: in BATCH mode all of
+# a broadcast stream, in both modes a table that a stream is joined with.
+SEQ_FIRST = -2
 
 _BITS = 20
 _MASK = (1 << _BITS) - 1

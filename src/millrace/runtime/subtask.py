@@ -144,19 +144,7 @@ class Subtask:
         restore = epoch.restore.get((self.vertex.id, self.index))
         self.rescaled = restore is not None
         self.trusts_state = restore is None or restore.allow_pickle
-        if restore is None:
-            self.restored = self.state.open(epoch.state.get((self.vertex.id, self.index)))
-            return
-        owned = key_group_range(self.index, self.vertex.parallelism, self.vertex.max_parallelism)
-        self.state.restore_rescaled(
-            list(restore.handles),
-            lambda _: (owned, self.vertex.max_parallelism),
-            self.vertex.parallelism,
-            files=open_files(restore.directory),
-            uids={node.state_id for node in self.vertex.nodes},
-            allow_pickle=restore.allow_pickle,
-        )
-        self.restored = True
+        self.restored = open_state(self.state, self.vertex, self.index, epoch)
 
     def _notify(self, operator: Operator) -> None:
         notify_function(operator.function, self.epoch.completed, self.epoch.aborted)
@@ -286,12 +274,16 @@ class Subtask:
     def _snapshot(self, report: SubtaskReport) -> None:
         watermarks = {node.state_id: self.operators[node.id].watermark for node in self.vertex.nodes}
         self._time.update([json.dumps({"clock": self.clock.snapshot(), "operators": watermarks})])
-        attempt = f"{self.settings.run}.{self.settings.attempt}.{self.outbox.attempt}"
+        attempt = self._attempt()
         report.state = self.state.snapshot(self.epoch.number, attempt)
         report.described = self.state.describe()
         if self.epoch.savepoint is not None:
             target = open_files(self.epoch.savepoint)
             report.savepoint = self.state.write_savepoint(target, self.epoch.number, attempt)
+
+    def _attempt(self) -> str:
+        """Unlike that of every other attempt at this subtask, also of earlier processes."""
+        return f"{self.settings.run}.{self.settings.attempt}.{self.outbox.attempt}"
 
     def _report_operator(self, report: SubtaskReport, node_id: int, operator: Operator) -> None:
         context = operator.context
@@ -332,7 +324,7 @@ class Subtask:
     def feed_back(self, head: int, payload: bytes) -> None:
         """Keep something for the head of an iteration in the next epoch."""
         earlier = self._feedback.setdefault(head, [])
-        name = f"{self.epoch.number}-{self.outbox.attempt}-{self.vertex.id}-{len(earlier)}.feedback"
+        name = f"{self.epoch.number}-{self._attempt()}-{self.vertex.id}-{len(earlier)}.feedback"
         path = str(PurePosixPath("feedback", str(head), str(self.index), name))
         self._files.write(path, payload)
         earlier.append(path)
@@ -352,3 +344,19 @@ class Subtask:
                 errors.append(operator.failure(error, "close() of"))
         return errors
 
+
+def open_state(state: SubtaskState, vertex: Vertex, index: int, epoch: EpochInput) -> bool:
+    """Bring a subtask's state to where the epoch begins. Returns whether there is state to go on from."""
+    restore = epoch.restore.get((vertex.id, index))
+    if restore is None:
+        return state.open(epoch.state.get((vertex.id, index)))
+    owned = key_group_range(index, vertex.parallelism, vertex.max_parallelism)
+    state.restore_rescaled(
+        list(restore.handles),
+        lambda _: (owned, vertex.max_parallelism),
+        vertex.parallelism,
+        files=open_files(restore.directory),
+        uids={node.state_id for node in vertex.nodes},
+        allow_pickle=restore.allow_pickle,
+    )
+    return True

@@ -35,7 +35,7 @@ class SparkExecutor:
         try:
             job.start(lambda job: self._attempt(spark, job))
         except BaseException:
-            job.home.close("FAILED", keep=job.home.continues)
+            job.home.abandon()
             raise
         return job
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import shutil
 from functools import cached_property
 from uuid import uuid4
 
@@ -30,6 +31,7 @@ class SparkRunner:
         self._spark = spark
         self._run = f"{settings.job_id}-{settings.attempt}-{uuid4().hex[:8]}"
         self._job = job
+        self._local_state = settings.local_state
         self.python_path = settings.python_path
         self._shipped: ShippedJob = ship(job.plan)
         self._link = JobLink(link_host(spark), workers_exit=owned, on_failure=self._failed)
@@ -132,6 +134,8 @@ class SparkRunner:
         """Close the functions in all workers, and drop what the session holds for this job."""
         self._closed = True
         errors = self._link.close()
+        # The workers have done this, if they live; those of other machines must.
+        shutil.rmtree(self._local_state, ignore_errors=True)
         self._broadcast.destroy()
         self._placement.close()
         return errors

@@ -74,7 +74,7 @@ class StageTask:
         assert context is not None
         slot, attempt = context.partitionId(), context.taskAttemptId()
         hosted = self.job.hosted()
-        with hosted.link.running(), _telling(hosted, f"level {self.level}, slot {slot}"):
+        with hosted.link.running(), _telling(hosted, f"level {self.level}, slot {slot}", (self.level, slot)):
             epoch = decode_epoch(context.getLocalProperty(self.property_name))
             task = hosted.job.task(self.level, slot, epoch, attempt)
             for rows in task.run(_rows(batches)):
@@ -83,14 +83,14 @@ class StageTask:
 
 
 @contextlib.contextmanager
-def _telling(hosted: Hosted, place: str) -> Iterator[None]:
+def _telling(hosted: Hosted, what: str, place: tuple[int, int] | None = None) -> Iterator[None]:
     """Tell the driver why a task fails, before Spark does."""
     try:
         yield
     except InputLost:
         raise
     except (Exception, *PROGRAM_ENDS) as error:
-        failure = describe_failure(error, place)
+        failure = describe_failure(error, what, place)
         hosted.link.report_failure(failure.encode())
         raise TaskFailed(failure.message) from None
 

@@ -109,7 +109,7 @@ def _time(key: time) -> bytes:
 
 
 def _timedelta(key: timedelta) -> bytes:
-    return b"l" + (key // _MICROSECOND).to_bytes(9, "little", signed=True)  # the largest need 67 bits
+    return b"l" + _int(key // _MICROSECOND)
 
 
 def _uuid(key: UUID) -> bytes:

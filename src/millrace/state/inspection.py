@@ -45,7 +45,7 @@ def inspect_files(files: JobFiles, manifest: Manifest) -> FileReport:
 
 
 def _inspect_file(files: JobFiles, handle: FileHandle, report: FileReport) -> None:
-    if handle.kind not in COLUMN_FILES:
+    if handle.kind not in COLUMN_FILES:  # A database's own; reading it would mean to open it.
         report.foreign.append(handle.path)
         return
     try:

@@ -1,7 +1,6 @@
 """The manifest: what an epoch left behind, in one small file. An epoch counts once its manifest is there.
 
-A manifest file is a line `millrace-manifest <version> <length> <checksum>` and JSON of that length, so that it can
-be read by eye and never be mistaken for whole when it is not.
+Its file is JSON behind a line that tells whether it is whole (`state/sealed.py`).
 """
 
 from __future__ import annotations
@@ -13,12 +12,13 @@ import msgspec
 
 from millrace.state.errors import StateCorruptedError
 from millrace.state.files import JobFiles
-from millrace.state.handles import StateHandles, checksum
+from millrace.state.handles import StateHandles
+from millrace.state.sealed import seal, unseal
 
 MANIFEST_VERSION = 1
 DIRECTORY = "manifests"
 
-_MAGIC = b"millrace-manifest"
+_WHAT = "manifest"
 
 
 class StateMeta(msgspec.Struct, frozen=True):
@@ -84,26 +84,12 @@ class Manifest(msgspec.Struct, frozen=True):
 
 def encode_manifest(manifest: Manifest) -> bytes:
     """The bytes of a manifest's file."""
-    body = msgspec.json.format(msgspec.json.encode(manifest), indent=1)
-    return b"%s %d %d %s\n%s" % (_MAGIC, MANIFEST_VERSION, len(body), checksum(body).encode(), body)
+    return seal(_WHAT, MANIFEST_VERSION, manifest)
 
 
 def decode_manifest(data: bytes, path: str) -> Manifest:
     """The manifest in a file; `StateCorruptedError`, with the path, unless it is whole."""
-    head, _, body = data.partition(b"\n")
-    fields = head.split(b" ")
-    if len(fields) != 4 or fields[0] != _MAGIC:
-        raise StateCorruptedError("not a manifest, or cut short within its first line", path=path)
-    if fields[1] != b"%d" % MANIFEST_VERSION:
-        raise StateCorruptedError(f"manifest format {fields[1].decode('ascii', 'replace')} is unknown here", path=path)
-    if fields[2] != b"%d" % len(body):
-        raise StateCorruptedError(f"{len(body)} bytes instead of what its first line says", path=path)
-    if fields[3] != checksum(body).encode():
-        raise StateCorruptedError("the checksum of the manifest does not fit", path=path)
-    try:
-        return msgspec.json.decode(body, type=Manifest)
-    except msgspec.DecodeError as error:
-        raise StateCorruptedError(f"the manifest is not understood: {error}", path=path) from error
+    return unseal(_WHAT, MANIFEST_VERSION, data, path, Manifest)
 
 
 def manifest_path(epoch: int) -> str:
@@ -146,14 +132,15 @@ def latest_manifest(files: JobFiles) -> tuple[Manifest | None, list[StateCorrupt
 
 
 def garbage(files: JobFiles, manifests_to_keep: Iterable[Manifest]) -> list[str]:
-    """The state files that none of these manifests needs, and that none to come can need.
+    """The files of state and iterations that none of these manifests needs, and that none to come can need.
 
     A file of an epoch after the newest manifest may be about to be named by the next one, and is left alone.
     """
     kept = list(manifests_to_keep)
     needed = set().union(*(manifest.files() for manifest in kept))
     newest = max((manifest.epoch for manifest in kept), default=-1)
-    return [path for path in files.list("state") if path not in needed and _epoch_of(path) <= newest]
+    found = [*files.list("state"), *files.list("feedback")]
+    return [path for path in found if path not in needed and _epoch_of(path) <= newest]
 
 
 def _epoch_of(path: str) -> int:

@@ -9,17 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import compress
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
-from millrace.state.backends import BackendSpec
-from millrace.state.codec import ColumnCodec, type_of_column
+from millrace.state.codec import ALLOW_PICKLE, ColumnCodec, type_of_column
 from millrace.state.delta import Fragment, Part
-from millrace.state.disk_backend import CHUNK, DiskBackend
-from millrace.state.disk_files import fetch
-from millrace.state.disk_store import LocalStore
-from millrace.state.errors import StateCorruptedError, StatePickleError
+from millrace.state.disk_reading import database_fragments
+from millrace.state.errors import StateError, StatePickleError
 from millrace.state.files import JobFiles
 from millrace.state.fragments import apply_fragment, decode_columns, encode_columns, where
 from millrace.state.generic import generic_table, types_of
@@ -102,19 +97,9 @@ class Restore:
         return fragment._replace(columns=encode_columns(codecs, keep_rows(columns, keeps))[1])
 
     def _of_database(self, database: tuple[FileHandle, ...]) -> Iterator[tuple[str, list[Fragment]]]:
-        with TemporaryDirectory(prefix="millrace-restore-") as folder:
-            fetch(database, self.files, Path(folder, "db"))
-            store = LocalStore(Path(folder), BackendSpec("rocksdb", folder))
-            backend = DiskBackend(store, self.clock, _refuse, allow_pickle=self.allow_pickle)
-            backend.expect(database[0].versions()[0])
-            try:
-                for (uid, section, _), table, meta in backend.stored_tables():
-                    for columns in table.chunks(CHUNK):
-                        fragment = Fragment(uid, section, meta, encode_columns(table.codecs, columns)[1])
-                        if self.wants(fragment):
-                            yield database[0].path, [self._owned(fragment)]
-            finally:
-                store.release()
+        for fragment in database_fragments(database, self.files, self.clock, allow_pickle=self.allow_pickle):
+            if self.wants(fragment):
+                yield database[0].path, [self._owned(fragment)]
 
     def _redistributed(self, old_subtasks: list[list[Part]]) -> Iterator[Fragment]:
         by_address: dict[_Address, list[Table]] = {}
@@ -132,12 +117,8 @@ class Restore:
 def _refuse_pickle(place: str) -> None:
     raise StatePickleError(
         f"{place} was pickled, and loading a pickle can run any code that its author chose",
-        action="Allow it only for files whose origin you trust.",
+        action=f"Set {ALLOW_PICKLE} to true, but only for files whose origin you trust.",
     )
-
-
-def _refuse() -> None:
-    raise StateCorruptedError("the database is at another version than its handle says")
 
 
 def open_tables(parts: list[Part], clock: Clock, *, allow_pickle: bool) -> dict[_Address, Table]:
@@ -149,8 +130,12 @@ def open_tables(parts: list[Part], clock: Clock, *, allow_pickle: bool) -> dict[
     tables = {}
     for address, chain in fragments.items():
         meta = {**chain[-1].meta, "ttl": any(fragment.meta.get("ttl") for fragment in chain)}
-        # The newest type of each role: a job that goes on with changed code has older files of another.
-        table = tables[address] = generic_table(meta, types_of(reversed(chain), allow_pickle), clock)
+        try:
+            # The newest type of each role: a job that goes on with changed code has older files of another.
+            table = tables[address] = generic_table(meta, types_of(reversed(chain), allow_pickle), clock)
+        except StateError as error:
+            error.message = f"{where(address[0], address[2])}: {error.message}"
+            raise
         for fragment in chain:
             as_read = {**fragment.meta, "kind": table.kind}
             apply_fragment(table, fragment._replace(meta=as_read), allow_pickle=allow_pickle)

@@ -72,7 +72,7 @@ class Savepoint:
         for error in damaged:
             message = f"{location}: {error.message}; reading the state of epoch {manifest.epoch} instead"
             warnings.warn(message, stacklevel=2)
-        saved = SavedState(files, manifest.subtasks)
+        saved = SavedState(files, manifest.subtasks, allow_pickle)
         return cls(manifest, location, allow_pickle, tuple(damaged), _saved=saved)
 
     def operators(self) -> list[OperatorMeta]:

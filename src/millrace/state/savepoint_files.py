@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
 from millrace.state.delta import Fragment, Part, StateFile, Version
+from millrace.state.disk_reading import database_fragments
 from millrace.state.errors import StateCorruptedError, StateError
 from millrace.state.files import JobFiles, LocalFiles, open_files
 from millrace.state.fragments import where
@@ -77,11 +78,13 @@ def _no_savepoint(location: str, files: JobFiles) -> StateError:
 class SavedState:
     """State by vertex and subtask: what the handles of a manifest name, without what was dropped or replaced.
 
-    `replaced` holds fragments by address, with the vertex and one fragment (or None) per subtask.
+    `trusted` tells whether pickles in a database may be loaded, whose rows are taken apart to be read. `replaced`
+    holds fragments by address, with the vertex and one fragment (or None) per subtask.
     """
 
     files: JobFiles | None = None
     handles: dict[str, list[StateHandles]] = field(default_factory=dict)
+    trusted: bool = False
     dropped: frozenset[str] = frozenset()
     replaced: dict[Address, tuple[str, list[Fragment | None]]] = field(default_factory=dict)
 
@@ -121,12 +124,13 @@ class SavedState:
 
     def _in_files(self, vertex: str, subtask: int) -> Iterator[Fragment]:
         subtasks = self.handles.get(vertex, [])
-        for handle in subtasks[subtask].chain if subtask < len(subtasks) else ():
-            if handle.kind not in COLUMN_FILES:
-                raise StateError(
-                    f"{handle.path} can be read by the state backend alone that wrote it",
-                    action="Take a savepoint of the job: its files are the same for every backend.",
-                )
+        if subtask >= len(subtasks):
+            return
+        handles = subtasks[subtask]
+        assert self.files is not None or not handles.chain
+        if handles.database and self.files is not None:
+            yield from database_fragments(handles.database, self.files, Clock(), allow_pickle=self.trusted)
+        for handle in handles.files:
             assert self.files is not None
             for fragment in (one for part in read_state_file(self.files, handle).parts for one in part.fragments):
                 if not isinstance(fragment.meta.get("name"), str):

@@ -18,6 +18,7 @@ from millrace.state.backends import BackendSpec
 from millrace.state.codec import BatchType, ColumnCodec
 from millrace.state.delta import Fragment, Part, StateFile, Version
 from millrace.state.disk_backend import DiskBackend
+from millrace.state.disk_reading import database_fragments
 from millrace.state.disk_store import LocalStore
 from millrace.state.errors import StateCorruptedError, StateError, StatePickleError
 from millrace.state.files import JobFiles
@@ -158,10 +159,11 @@ class SubtaskState:
         missing = self._missing_versions(handles) if self._clean else None
         self._clean = False
         self.last_open = "rebuilt" if missing is None else "caught up" if missing else "kept"
-        if missing is None:
-            self._forget()
-            missing = set(handles.versions())
         try:
+            if missing is None:
+                self._forget()
+                self._read_database(handles)
+                missing = set(handles.versions())
             self._bring_to(handles, missing)
         except BaseException:
             self.release()
@@ -179,6 +181,13 @@ class SubtaskState:
         if self._version not in versions:
             return None
         return set(versions[versions.index(self._version) + 1 :])
+
+    def _read_database(self, handles: StateHandles) -> None:
+        """In memory, what a job with its state on disk has left: its files count on top of the database."""
+        if self._disk is None and handles.database:
+            trusted = self._allow_pickle
+            for fragment in database_fragments(handles.database, self._files, self.clock, allow_pickle=trusted):
+                self._receive(fragment, handles.database[0].path, allow_pickle=trusted)
 
     def _bring_to(self, handles: StateHandles, missing: set[Version]) -> None:
         """Apply to what is in memory the missing snapshots, to what is on disk those that it misses."""

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         KeyedTwoInputHarness,
         OneInputHarness,
         TwoInputHarness,
+        TwoStreamsHarness,
         WindowHarness,
     )
     from .in_process import InProcessExecutor, InProcessRunner
@@ -43,6 +44,7 @@ __all__ = [
     "MemoryFiles",
     "OneInputHarness",
     "TwoInputHarness",
+    "TwoStreamsHarness",
     "WindowHarness",
 ]
 

@@ -10,6 +10,8 @@ from millrace.common.errors import ProgramError, short_repr
 from millrace.common.typeinfo import TypeInformation
 from millrace.common.watermark_strategy import WatermarkStrategy
 from millrace.datastream import DataStream, StreamExecutionEnvironment
+from millrace.datastream.async_data_stream import wait_as_described
+from millrace.datastream.functions import AsyncFunctionDescriptor
 from millrace.graph.job_graph import Vertex, plan_job
 from millrace.graph.stream_graph import ChainingStrategy
 
@@ -72,6 +74,8 @@ def _node_of(stream: Any) -> int:
 
 def one_input(function: Any, method: str | None, output_type: TypeInformation | None) -> Callable[[Any], Any]:
     """How to put a function behind one stream."""
+    if isinstance(function, AsyncFunctionDescriptor):
+        return lambda stream: wait_as_described(stream, function, output_type)
     if method is None and isinstance(function, WatermarkStrategy):
         method = "assign_timestamps_and_watermarks"
     method = method or _method_for(function, _ONE_INPUT, "map")

@@ -7,8 +7,9 @@
             run_job()                            # raises Crash
         run_job()                                # ... and is started again
 
-A step is what others can see: a file that is written (and, before that, half of it) or deleted, a sink's commit that a
-test announces by `step`. From the crash on the dead process changes nothing any more, whatever its threads still do.
+A step is what others can see: a file of the job that is written (and, before that, half of it) or deleted, one of a
+file sink that is begun, finished, renamed or deleted, a commit of another sink that a test announces by `step`. From
+the crash on the dead process changes nothing any more, whatever its threads still do.
 """
 
 from __future__ import annotations
@@ -18,8 +19,9 @@ import errno
 import threading
 from collections.abc import Iterator
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
+from millrace.datastream.connectors.file_system._storage import FoundFile, Storage, intercept_storage
 from millrace.state.files import JobFiles, intercept_files
 
 
@@ -53,6 +55,7 @@ class Crashes:
 
     def __enter__(self) -> Self:
         self._interception.enter_context(intercept_files(self.watched))
+        self._interception.enter_context(intercept_storage(lambda storage: _WatchedStorage(storage, self)))
         self._interception.enter_context(_deaths_unreported())
         return self
 
@@ -122,3 +125,46 @@ class _WatchedFiles:
     def delete(self, path: str) -> None:
         self._crashes.step(f"deleting {path}")
         self._files.delete(path)
+
+
+class _WatchedStorage:
+    """What a file sink writes; each change is a step before it is made, and one after it."""
+
+    def __init__(self, storage: Storage, crashes: Crashes) -> None:
+        self._storage = storage
+        self._crashes = crashes
+
+    def create(self, path: str) -> Any:
+        self._crashes.step(f"creating {path}")
+        return self._storage.create(path)
+
+    def finish(self, stream: Any) -> None:
+        self._crashes.step("finishing a staged file")
+        self._storage.finish(stream)
+        self._crashes.step("a staged file is finished")
+
+    def open(self, path: str) -> Any:
+        return self._storage.open(path)
+
+    def rename(self, source: str, target: str) -> None:
+        self._crashes.step(f"renaming {source}")
+        self._storage.rename(source, target)
+        self._crashes.step(f"{source} is renamed to {target}")
+
+    def delete(self, path: str) -> None:
+        self._crashes.step(f"deleting {path}")
+        self._storage.delete(path)
+        self._crashes.step(f"{path} is deleted")
+
+    def info(self, path: str) -> FoundFile | None:
+        return self._storage.info(path)
+
+    def is_directory(self, path: str) -> bool:
+        return self._storage.is_directory(path)
+
+    def files(self, directory: str, recursive: bool) -> list[FoundFile]:
+        return self._storage.files(directory, recursive)
+
+    def remove_if_empty(self, directory: str) -> None:
+        self._crashes.step(f"removing {directory}")
+        self._storage.remove_if_empty(directory)

@@ -47,7 +47,8 @@ class OneInputHarness(_OneInput):
     """Runs what `stream.map`, `filter`, `flat_map`, `process`, `add_sink`, `sink_to` or
     `assign_timestamps_and_watermarks` runs.
 
-    A bare callable is taken for one of `map`; `method="filter"` (or another of the stream's methods) says otherwise.
+    A bare callable is taken for one of `map`; `method="filter"` (or another of the stream's methods) says otherwise. An
+    `AsyncFunctionDescriptor` runs what `AsyncDataStream` runs.
 
     >>> from millrace.datastream import ProcessFunction
     >>> class Positive(ProcessFunction):
@@ -238,6 +239,26 @@ class KeyedTwoInputHarness(_TwoInputs):
         def transform(first: DataStream, second: DataStream) -> Any:
             return apply(first.connect(second).key_by(key_selector1, key_selector2, key_type))
 
+        super().__init__(_program(2, transform, options), options)
+
+
+class TwoStreamsHarness(_TwoInputs):
+    """Runs what a callable makes of two streams: joins, for example.
+
+    >>> from millrace.datastream import ProcessJoinFunction
+    >>> class Pair(ProcessJoinFunction):
+    ...     def process_element(self, left, right, ctx):
+    ...         yield left, right
+    >>> def near(orders, payments):
+    ...     return orders.key_by(0).interval_join(payments.key_by(0)).between(0, 1000).process(Pair())
+    >>> with TwoStreamsHarness(near) as harness:
+    ...     harness.push1(("a", "order"), timestamp=500)
+    ...     harness.push2(("a", "payment"), timestamp=1500)
+    ...     harness.output
+    [(('a', 'order'), ('a', 'payment'))]
+    """
+
+    def __init__(self, transform: Callable[[DataStream, DataStream], Any], **options: Unpack[HarnessOptions]) -> None:
         super().__init__(_program(2, transform, options), options)
 
 

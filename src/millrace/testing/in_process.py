@@ -62,7 +62,7 @@ class InProcessRunner:
                     assert self._faults is not None
                     process += self._faults.moves()
         except Exception as error:
-            raise TaskFailedError(describe_failure(error, f"level {level}, slot {slot}")) from error
+            raise TaskFailedError(describe_failure(error, f"level {level}, slot {slot}", (level, slot))) from error
 
     def _run_attempt(self, process: int, level: int, slot: int, epoch: EpochInput, share: list[Row]) -> list[Row]:
         host = self._hosts[process % len(self._hosts)]
@@ -115,7 +115,11 @@ class InProcessExecutor:
         def attempt(job: JobRun) -> tuple[InProcessRunner, Loop]:
             return InProcessRunner(job, job_settings(job), self._processes, self._faults), run_bounded
 
-        job.start(attempt)
+        try:
+            job.start(attempt)
+        except BaseException:
+            job.home.abandon()
+            raise
         return job
 
     def close(self) -> None:

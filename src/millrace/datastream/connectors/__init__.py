@@ -1,12 +1,14 @@
 """Sources and sinks."""
 
-from .base import Committer, DeliveryGuarantee, Sink, SinkWriter, Source
+from .base import Committer, CommitterContext, DeliveryGuarantee, Sink, SinkWriter, Source
 from .datagen import DataGeneratorSource
 from .number_seq import NumberSequenceSource
 from .text_sink import TextFileSink
+from .write_ahead import WriteAheadSink
 
 __all__ = [
     "Committer",
+    "CommitterContext",
     "DataGeneratorSource",
     "DeliveryGuarantee",
     "NumberSequenceSource",
@@ -14,4 +16,5 @@ __all__ = [
     "SinkWriter",
     "Source",
     "TextFileSink",
+    "WriteAheadSink",
 ]

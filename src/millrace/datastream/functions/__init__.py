@@ -3,6 +3,7 @@
 from millrace.runtime.context import RuntimeContext
 from millrace.runtime.operators.base import BadRecord, ErrorPolicy
 
+from .async_retry import AsyncFunctionDescriptor, AsyncRetryPredicate, AsyncRetryStrategy
 from .base import (
     AggregateFunction,
     AsyncFunction,
@@ -23,6 +24,7 @@ from .base import (
     SinkFunction,
     SourceFunction,
 )
+from .joins import ProcessJoinFunction
 from .process import (
     BaseBroadcastProcessFunction,
     BroadcastProcessFunction,
@@ -59,6 +61,9 @@ __all__ = [
     "AggregateFunction",
     "AllWindowFunction",
     "AsyncFunction",
+    "AsyncFunctionDescriptor",
+    "AsyncRetryPredicate",
+    "AsyncRetryStrategy",
     "BadRecord",
     "BaseBroadcastProcessFunction",
     "BroadcastProcessFunction",
@@ -85,6 +90,7 @@ __all__ = [
     "Partitioner",
     "ProcessAllWindowFunction",
     "ProcessFunction",
+    "ProcessJoinFunction",
     "ProcessWindowFunction",
     "ReduceFunction",
     "RichAggregateFunction",

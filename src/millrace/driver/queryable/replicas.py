@@ -12,10 +12,10 @@ from threading import Lock
 from typing import Any, NamedTuple
 
 from millrace.queryable_state.columns import type_of
-from millrace.queryable_state.errors import StateUnavailableError
 from millrace.queryable_state.wire import Consistency
 from millrace.state.codec import ColumnCodec
-from millrace.state.delta import Version
+from millrace.state.delta import Fragment, Version
+from millrace.state.disk_reading import database_fragments
 from millrace.state.files import JobFiles
 from millrace.state.fragments import apply_fragment
 from millrace.state.handles import FileHandle, StateHandles, read_state_file
@@ -23,10 +23,7 @@ from millrace.state.heap_list import HeapListState
 from millrace.state.heap_map import HeapMapState
 from millrace.state.heap_value import HeapValueState
 from millrace.state.manifest import StateMeta
-from millrace.state.tables import KeyContext, NamespacedContext
-
-# The kinds of files that a replica reads. Others hold a backend's own format.
-_READABLE = frozenset({"base", "delta", "merged"})
+from millrace.state.tables import Clock, KeyContext, NamespacedContext
 
 # Long enough to survive between the polls of a dashboard.
 _IDLE_SECONDS = 600.0
@@ -77,11 +74,12 @@ class Replica:
     def _open(self, handles: StateHandles) -> None:
         missing = self._missing(handles)
         self.last_open = "rebuilt" if missing is None else "caught up" if missing else "kept"
-        if missing is None:
-            self._forget()
-            missing = {version for handle in handles.chain for version in handle.versions()}
         try:
-            for handle in handles.chain:
+            if missing is None:
+                self._forget()
+                self._load_database(handles)
+                missing = set(handles.versions())
+            for handle in handles.files:
                 if not missing.isdisjoint(handle.versions()):
                     self._load(handle, missing)
         except BaseException:
@@ -91,25 +89,29 @@ class Replica:
 
     def _missing(self, handles: StateHandles) -> set[Version] | None:
         """The snapshots that this copy lacks, None if it is no step on the way to `handles`."""
-        versions = [version for handle in handles.chain for version in handle.versions()]
+        # A base beside a database says of keyed state only what its own epoch changed.
+        versions = handles.line() if handles.database else handles.versions()
         if self._version is None or self._version not in versions:
             return None
         return set(versions[versions.index(self._version) + 1 :])
 
     def _load(self, handle: FileHandle, wanted: set[Version]) -> None:
-        if handle.kind not in _READABLE:
-            raise StateUnavailableError(
-                f"{handle.path}: queries cannot read files of the kind {handle.kind!r} yet",
-                action="Use HashMapStateBackend for jobs whose state is queried.",
-            )
         for part in read_state_file(self._files, handle).parts:
             if part.version in wanted:
                 for fragment in part.fragments:
-                    if fragment.address == self._address:
-                        # Aggregates are values here: a replica has no user function, and needs none.
-                        plain = fragment._replace(meta={**fragment.meta, "kind": self._table.kind})
-                        # The job's own files, which its tasks read in the same way.
-                        apply_fragment(self._table, plain, allow_pickle=True)
+                    self._apply(fragment)
+
+    def _load_database(self, handles: StateHandles) -> None:
+        if handles.database:
+            for fragment in database_fragments(handles.database, self._files, Clock(), allow_pickle=True):
+                self._apply(fragment)
+
+    def _apply(self, fragment: Fragment) -> None:
+        if fragment.address == self._address:
+            # Aggregates are values here: a replica has no user function, and needs none.
+            plain = fragment._replace(meta={**fragment.meta, "kind": self._table.kind})
+            # The job's own files, which its tasks read in the same way.
+            apply_fragment(self._table, plain, allow_pickle=True)
 
     def _forget(self) -> None:
         self._table.reset()

@@ -7,7 +7,7 @@ from typing import Any
 from millrace.state.descriptors import ListStateDescriptor
 
 # ListCheckpointed gives its list back in one piece; it is stored under this name.
-_LIST_STATE = "@list-checkpointed"
+LIST_CHECKPOINTED = "@list-checkpointed"
 
 
 class FunctionInitializationContext:
@@ -52,7 +52,7 @@ def restore_function(function: Any, store: Any, restored: bool) -> None:
     if callable(getattr(function, "initialize_state", None)):
         function.initialize_state(FunctionInitializationContext(store, restored))
     elif callable(getattr(function, "restore_state", None)):
-        saved = store.get_list_state(ListStateDescriptor(_LIST_STATE)).get()
+        saved = store.get_list_state(ListStateDescriptor(LIST_CHECKPOINTED)).get()
         if saved:
             function.restore_state(saved)
 
@@ -65,7 +65,7 @@ def snapshot_function(function: Any, store: Any, epoch: int, processing_time: in
         function.snapshot_state(FunctionSnapshotContext(epoch, processing_time))
     else:
         saved = function.snapshot_state(epoch, processing_time)
-        store.get_list_state(ListStateDescriptor(_LIST_STATE)).update(list(saved or ()))
+        store.get_list_state(ListStateDescriptor(LIST_CHECKPOINTED)).update(list(saved or ()))
 
 
 def is_listener(function: Any) -> bool:

@@ -10,6 +10,7 @@ from millrace.runtime.batch import Batch
 from millrace.runtime.failure import UserCodeError, resolve
 from millrace.runtime.operators.base import Operator
 from millrace.runtime.rows import SinkRecords
+from millrace.state.descriptors import ListStateDescriptor
 
 
 def printed(record: Any) -> str:
@@ -82,22 +83,47 @@ class SinkFunctionOperator(Operator):
 
 class SinkOperator(Operator):
     """Runs a Sink: records go to its writer, and what the writer has ready to commit goes to the driver, which
-    commits it once the epoch is safe."""
+    commits it once the epoch is safe.
+
+    The writer of a sink without writer state lives as long as the process. One with state is made anew wherever the
+    state is not what this process left it at.
+    """
 
     def open(self) -> None:
         self._context = SinkContext(self)
-        self._writer = self.function.create_writer(self.context.runtime_context)
         self._in_epoch = False
+        self._writer: Any = None
+        keeps_state = getattr(self.function, "keeps_writer_state", None)
+        self._state: Any = None
+        self._has_state = keeps_state is not None and keeps_state()
+        if not self._has_state:
+            self._writer = self.function.create_writer(self.context.runtime_context)
+
+    def restore(self) -> None:
+        if not self._has_state:
+            return
+        descriptor = ListStateDescriptor("@writer", self.function.writer_state_type)
+        self._state = self.context.backends.operator.get_list_state(descriptor)
+        self._new_writer()
+
+    def _new_writer(self) -> None:
+        writer, self._writer, self._in_epoch = self._writer, None, False
+        if writer is not None:
+            writer.close()
+        context = self.context.runtime_context
+        if self._state is not None and self.context.restored:
+            self._writer = self.function.restore_writer(context, self._state.get())
+        else:
+            self._writer = self.function.create_writer(context)
 
     def begin(self) -> None:
         if self._in_epoch:  # The attempt before this one failed: what it wrote must not be committed.
-            self._writer.close()
-            self._writer = self.function.create_writer(self.context.runtime_context)
+            self._new_writer()
         self._in_epoch = True
 
     def process(self, batch: Batch, side: int) -> None:
         write_all = getattr(self._writer, "write_all", None)
-        if write_all is None:
+        if write_all is None or self.policy.action != "fail":
             write_each(self, self._writer.write, self._context, batch)
             return
         try:
@@ -109,12 +135,15 @@ class SinkOperator(Operator):
         try:
             self._writer.flush(self.context.final)
             self.context.committables.extend(self._writer.prepare_commit())
+            if self._state is not None and self.context.keeps_state:
+                self._state.update(self._writer.snapshot_state(self.context.epoch))
             self._in_epoch = False
         except Exception as error:
             raise self.failure(error, "flushing") from error
 
     def close(self) -> None:
-        self._writer.close()
+        if self._writer is not None:
+            self._writer.close()
 
 
 def write_each(operator: Operator, write: Any, context: SinkContext, batch: Batch) -> None:

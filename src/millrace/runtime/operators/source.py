@@ -12,7 +12,7 @@ from millrace.common.watermark_strategy import WatermarkStrategy
 from millrace.common.watermarks import NoWatermarksGenerator
 from millrace.runtime.batch import Batch
 from millrace.runtime.operators.base import Operator
-from millrace.runtime.operators.timestamps import TimestampAssigner, WatermarkProbe, announce
+from millrace.runtime.operators.timestamps import TimestampAssigner, WatermarkProbe, announce, common_watermark
 from millrace.runtime.sources.base import Chunk, Source, Split
 from millrace.state.descriptors import ListStateDescriptor
 
@@ -47,13 +47,24 @@ class SourceOperator(Operator):
         self._saved = self.context.backends.operator.get_union_list_state(ListStateDescriptor("@splits"))
         saved = [json.loads(text) for text in self._saved.get()]
         if self.context.rescaled:
-            self._sent = min((entry["sent"] for entry in saved), default=MIN_TIMESTAMP)
-            # Who reads a split from now on takes over what was known of it.
-            self._elsewhere = {split_id: probe for entry in saved for split_id, probe in entry["probes"].items()}
+            self._take_over(saved)
         elif saved:
             self._sent, self._was_idle = saved[0]["sent"], saved[0]["idle"]
+            self._elsewhere = saved[0]["elsewhere"]
             for split_id, snapshot in saved[0]["probes"].items():
                 self._probe(split_id).restore(snapshot, self.context.trusts_state)
+
+    def _take_over(self, saved: list[dict[str, Any]]) -> None:
+        """Begin with what all old readers knew. Who reads a split from now on takes over what was known of it."""
+        self._sent = common_watermark(saved)
+        for known in ("elsewhere", "probes"):
+            self._elsewhere.update((split_id, probe) for entry in saved for split_id, probe in entry[known].items())
+        readers = self.context.parallelism
+        for entry in saved:
+            # These will be read here, perhaps not yet in this epoch: until then they hold event time back.
+            if readers == 1 or (readers == len(saved) and entry["reader"] == self.context.subtask):
+                for split_id in entry["probes"]:
+                    self._probe(split_id)
 
     def begin(self) -> None:
         announce(self, self._sent)
@@ -137,5 +148,7 @@ class SourceOperator(Operator):
             "probes": {split_id: probe.snapshot() for split_id, probe in self._probes.items()},
             "sent": self._sent,
             "idle": self._was_idle,
+            "reader": self.context.subtask,
+            "elsewhere": self._elsewhere,
         }
         self._saved.update([json.dumps(entry)])

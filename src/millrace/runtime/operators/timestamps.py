@@ -90,10 +90,16 @@ class WatermarkProbe:
         restore_fields(self.generator, fields, trusted)
 
 
+def common_watermark(saved: list[dict[str, Any]]) -> int:
+    """How far event time was behind several subtasks, by what each had said: idle ones are left out, as downstream."""
+    active = [entry["sent"] for entry in saved if not entry["idle"]]
+    return min(active) if active else max((entry["sent"] for entry in saved), default=MIN_TIMESTAMP)
+
+
 def announce(operator: Operator, watermark: int) -> None:
     """After rescaling nobody downstream knows how far event time is: tell them, before any record.
 
-    It stands where the slowest of the old subtasks was.
+    It stands where the slowest of the old subtasks was that were not idle.
     """
     if operator.context.rescaled and watermark > MIN_TIMESTAMP:
         operator.output.watermark(watermark)
@@ -151,7 +157,7 @@ class TimestampsOperator(Operator):
         self._saved = self.context.backends.operator.get_union_list_state(ListStateDescriptor("@watermarks"))
         saved = [json.loads(text) for text in self._saved.get()]
         if self.context.rescaled:
-            self._sent = min((entry["sent"] for entry in saved), default=MIN_TIMESTAMP)
+            self._sent = common_watermark(saved)
         elif saved:
             self._sent, self._was_idle = saved[0]["sent"], saved[0]["idle"]
             self._probe.restore(saved[0]["probe"], self.context.trusts_state)

@@ -1,0 +1,1 @@
+"""Joins of two inputs, and of a stream with a table."""

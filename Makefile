@@ -32,7 +32,6 @@ bench: setup ## Measure throughput and latency
 	@$(PYTHON_BIN) -m benchmarks
 
 soak: setup ## Run thousands of random programs, then for a long time and watch memory, files and latency
-	@MILLRACE_WINDOW_PROGRAMS=2000 $(PYTHON_BIN) -m pytest tests/runtime/windowing/test_random_windows.py
 	@MILLRACE_PROGRAMS=2000 $(PYTHON_BIN) -m pytest --timeout=3600 tests/properties \
 	  tests/runtime/windowing/test_random_windows.py tests/cep/test_random_patterns.py
 	@$(PYTHON_BIN) -m benchmarks.soak

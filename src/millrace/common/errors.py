@@ -11,7 +11,7 @@
     ├── DecodingError                    MR-1008  bytes that are not what their type says
     ├── JobExecutionError                MR-2001  a job that failed
     ├── JobCancelledError                MR-2002  a job that was cancelled
-    ├── ExternalSystemError              MR-2009  a broker, database or the like that did not do what a job needs
+    ├── ExternalSystemError              MR-2011  a broker, database or the like that did not do what a job needs
     └── TableException                   MR-3001  the table room's errors, named as PyFlink names them
         └── CatalogException             MR-3002  (and its kin, MR-3003 to MR-3015)
 
@@ -260,7 +260,7 @@ class JobCancelledError(MillraceError):
 class ExternalSystemError(MillraceError):
     """Another system could not be reached, or refused: which one, at which address, and the last cause."""
 
-    default_code = "MR-2009"
+    default_code = "MR-2011"
 
 
 class TableException(MillraceError):

@@ -5,14 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import partial
 
-from benchmarks.measure import seconds
+from benchmarks.measure import ROUNDS, seconds
 from benchmarks.nexmark.events import Generator, read
 from benchmarks.nexmark.queries import QUERIES, Query
 from millrace.datastream import DataStream, StreamExecutionEnvironment
 from millrace.datastream.connectors.discard import DiscardingSink
 
 SIZES = (250_000, 1_000_000)
-ROUNDS = 2
 
 # As in Nexmark; a hundred seconds of event time at the larger size, so that windows open and close.
 GENERATOR = Generator(events_per_second=10_000)
@@ -43,8 +42,9 @@ def job(query: Query, size: int) -> None:
 
 
 def measure(name: str, query: Query) -> Speed:
-    """The slope between two sizes; of each the best round counts."""
-    small, large = (min(seconds(partial(job, query, size)) for _ in range(ROUNDS)) for size in SIZES)
+    """The slope between two sizes, which take turns; of each the best round counts."""
+    rounds = [[seconds(partial(job, query, size)) for size in SIZES] for _ in range(ROUNDS)]
+    small, large = map(min, zip(*rounds, strict=True))
     what = (query.__doc__ or "").partition("\n")[0]
     return Speed(name, (SIZES[1] - SIZES[0]) / (large - small), what)
 

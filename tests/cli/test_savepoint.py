@@ -185,7 +185,7 @@ def test_the_newest_checkpoint_is_shown_with_what_is_wrong_with_newer_ones(
     assert code == 1
     assert text.startswith(f"Checkpoint {tmp_path}\n")
     assert "Epoch     7" in text
-    assert text.endswith("  manifests/000000000008.manifest: not a manifest, or cut short within its first line\n")
+    assert text.endswith("  manifests/000000000008.manifest: no manifest, or cut short within its first line\n")
 
 
 def test_state_that_was_carried_along_is_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -15,12 +15,12 @@ class BackendSpec:
     broadcast state stay in memory. The database is a cache: losing it costs a rebuild from the checkpoint.
 
     >>> BackendSpec().kind, BackendSpec("rocksdb", "/tmp/job-7").block_cache
-    ('hashmap', 33554432)
+    ('hashmap', 67108864)
     """
 
     kind: Literal["hashmap", "rocksdb"] = "hashmap"
     directory: str = ""
-    block_cache: int = 32 << 20
+    block_cache: int = 64 << 20
     """Bytes of the database that are kept in memory, its indexes included."""
     write_buffer: int = 16 << 20
     """Bytes of new entries in memory before they go to a file; twice as many while one is being written."""

@@ -21,6 +21,8 @@ _OWN_CODE = f"{Path(__file__).resolve().parents[1]}{os.sep}"
 
 def describe_function(function: Any) -> tuple[str, str]:
     """The name of a user's function and where it is defined, as `file:line`."""
+    if function is None:  # an operator of ours, such as a source
+        return "", ""
     target = function
     if not inspect.isroutine(function) and not inspect.isclass(function):
         target = type(function)

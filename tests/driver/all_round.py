@@ -257,6 +257,13 @@ def start(
     return env.execute_async("all-round"), source
 
 
+def forget() -> None:
+    """Begin as if nothing had run in this process."""
+    LogSink.committed.clear()
+    Tally.counts.clear()
+    UnionTally.joined.clear()
+
+
 def finish(job: JobClient) -> None:
     """Wait for the job's end."""
     job.get_job_execution_result().result(60)

@@ -25,6 +25,7 @@ from tests.driver.all_round import (
     all_round_epochs,
     build_all_round,
     finish,
+    forget,
     wait_for_epochs,
 )
 from tests.driver.jobs import LogSink, environment
@@ -48,12 +49,6 @@ def _nothing_is_committed_yet() -> Iterator[None]:
     forget()
     yield
     forget()
-
-
-def forget() -> None:
-    LogSink.committed.clear()
-    Tally.counts.clear()
-    UnionTally.joined.clear()
 
 
 @pytest.fixture(scope="module")

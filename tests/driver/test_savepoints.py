@@ -34,6 +34,7 @@ from tests.driver.all_round import (
     all_round_epochs,
     build_all_round,
     finish,
+    forget,
     start,
     timed,
     wait_for_epochs,
@@ -58,12 +59,6 @@ def _nothing_is_committed_yet() -> Iterator[None]:
     forget()
     yield
     forget()
-
-
-def forget() -> None:
-    LogSink.committed.clear()
-    Tally.counts.clear()
-    UnionTally.joined.clear()
 
 
 @pytest.fixture(scope="module")

@@ -52,7 +52,7 @@ class Checkpointer:
         self.completed = 0
         self.aborted = 0
 
-    def is_due(self, duration: float = 0.0) -> bool:
+    def is_due(self) -> bool:
         """Whether the epoch that has just ended is to be a checkpoint."""
         now = self._clock()
         interval, pause = self._options.interval / 1000, self._options.min_pause / 1000
@@ -147,7 +147,7 @@ class Checkpointer:
         self._records.keep_only(self._kept)
         self._started = self._clock()
         self.newest_taken = manifest
-        self.sweep(set())
+        self.sweep()
 
     # --- files ----------------------------------------------------------------------------------------------------
 
@@ -165,12 +165,12 @@ class Checkpointer:
         for path in before - self.keeps():
             self._home.files.delete(path)
         if self._clock() - self._swept > _SWEEP_SECONDS:
-            self.sweep(set())
+            self.sweep()
 
-    def sweep(self, needed: set[str]) -> None:
-        """Delete what attempts that failed have left behind. `needed` is what the next epoch reads."""
+    def sweep(self) -> None:
+        """Delete what attempts that failed have left behind."""
         self._swept = self._clock()
-        needed = needed | self._records.files()
+        needed = self._records.files()
         for path in garbage(self._home.files, self._kept.values()):
             if path not in needed:
                 self._home.files.delete(path)

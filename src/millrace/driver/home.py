@@ -20,7 +20,6 @@ import tempfile
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
@@ -29,7 +28,7 @@ import msgspec
 from millrace.common.errors import MillraceError
 from millrace.common.job_id import JobID
 from millrace.state.errors import StateCorruptedError
-from millrace.state.files import JobFiles, open_files
+from millrace.state.files import JobFiles, local_path, open_files
 
 _LOG = logging.getLogger("millrace.job")
 
@@ -149,7 +148,7 @@ def durable_home(
         if entry is None or entry.status != RUNNING or entry.identity != identity:
             continue
         lock = _locked(root, entry.job_id)
-        if lock is not None or not _is_local(root):
+        if lock is not None or local_path(root) is None:
             return _own(root, files, msgspec.structs.replace(entry, **mine), lock, continues=True)
     now = int(time.time() * 1000)
     job_id = JobID().to_hex_string()
@@ -198,19 +197,12 @@ def _read_entry(files: JobFiles, path: str) -> JobEntry | None:
         return None
 
 
-def _is_local(root: str) -> bool:
-    return "://" not in root or root.startswith("file://")
-
-
-def _local_path(root: str) -> Path:
-    return Path(root.removeprefix("file://"))
-
-
 def _locked(root: str, job_id: str) -> int | None:
     """A lock that ends with this process, or None where another one has it (or where files cannot be locked)."""
-    if not _is_local(root):
+    local = local_path(root)
+    if local is None:
         return None
-    path = _local_path(root) / _lock_path(job_id)
+    path = local / _lock_path(job_id)
     path.parent.mkdir(parents=True, exist_ok=True)
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     try:
@@ -223,8 +215,9 @@ def _locked(root: str, job_id: str) -> int | None:
 
 def delete_tree(directory: str) -> None:
     """Remove a directory and all below it."""
-    if _is_local(directory):
-        shutil.rmtree(_local_path(directory), ignore_errors=True)
+    local = local_path(directory)
+    if local is not None:
+        shutil.rmtree(local, ignore_errors=True)
         return
     from pyarrow.fs import FileSystem
 

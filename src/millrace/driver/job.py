@@ -297,10 +297,13 @@ class JobRun(JobClient):
 
     def _delete_what_only(self, before: JobState) -> None:
         """The files of an earlier state that neither the job nor anything kept needs any more."""
+        gone = before.files() - self.coordinator.state.files()
+        if not gone:
+            return
         # A restart goes back to a checkpoint or, while there is none, to where the job began.
         kept = set() if self.checkpointer is None else self.checkpointer.keeps()
         kept |= set() if self._origin is None else self._origin.files()
-        for path in before.files() - self.coordinator.state.files() - kept:
+        for path in gone - kept:
             self.home.files.delete(path)
 
     def _record_failed(self, error: Exception) -> None:

@@ -60,14 +60,24 @@ def open_files(location: str | os.PathLike[str], *, sync: bool = False) -> JobFi
 
 def _open_files(location: str | os.PathLike[str], sync: bool) -> JobFiles:
     text = os.fspath(location)
-    if text.startswith("file://"):
-        return LocalFiles(Path(text.removeprefix("file://")), sync=sync)
-    if "://" not in text:
-        return LocalFiles(Path(text), sync=sync)
+    local = local_path(text)
+    if local is not None:
+        return LocalFiles(local, sync=sync)
     from pyarrow.fs import FileSystem
 
     filesystem, root = FileSystem.from_uri(text)
     return ArrowFiles(filesystem, root)
+
+
+def local_path(location: str) -> Path | None:
+    """Where a path or URI lies in the file system of this machine; None for one that lies elsewhere.
+
+    >>> local_path("file:///data/job"), local_path("s3://bucket/job")
+    (PosixPath('/data/job'), None)
+    """
+    if location.startswith("file://"):
+        return Path(location.removeprefix("file://"))
+    return None if "://" in location else Path(location)
 
 
 def checked(path: str) -> str:
